@@ -71,6 +71,7 @@ var modules = map[string]string{
 	"github.com/pelletier/go-toml/v2": "the settings file: errors with their line, no dependencies",
 	"github.com/dlclark/regexp2/v2":   "parses pre-tokenizer patterns, with the lookahead that the standard package's syntax lacks; its matcher only serves tests",
 	"github.com/klauspost/compress":   "request bodies in zstd, which Codex sends: bounded in window and memory, no dependencies; the standard package has gzip alone",
+	"github.com/coder/websocket":      "responses over WebSocket, which Codex asks for first: contexts bound each read and write, no dependencies; the standard library has none",
 	"modernc.org/sqlite":              "stored responses: a real database that survives kill -9, without cgo; a key-value file would leave chains, owners and expiry to us",
 	"golang.org/x/text":               "Unicode normal forms of tokenizer files",
 	"golang.org/x/sys":                "mmap, madvise, CPU features, file locks, free disk space",

@@ -147,7 +147,7 @@ func serverOptions(cfg *config.Config, models *catalog.Catalog, responsesIn *sto
 		Protocols: []wire.Protocol{
 			anthropic.Protocol{Strict: cfg.StrictAnthropic, Version: cfg.AnthropicVersion, Thinking: chat.ToggleOf(cfg.ExposeThinking)},
 			openAI,
-			responses.Protocol{Protocol: openAI, RefuseHosted: cfg.HostedTools == "refuse", Store: responsesIn},
+			responses.Protocol{Protocol: openAI, RefuseHosted: cfg.HostedTools == "refuse", Store: responsesIn, Sockets: cfg.MaxSockets},
 		},
 		Keys: cfg.Keys(), Isolate: cfg.Isolated(), AllowedHosts: cfg.AllowedHosts, AllowedOrigins: cfg.AllowedOrigins,
 		Version: v, Commit: c,

@@ -77,6 +77,7 @@ type Config struct {
 	ReasoningField   string                     // both, reasoning_content, reasoning
 	ValidationStatus string                     // 400, 422
 	HostedTools      string                     // drop, refuse
+	MaxSockets       int                        // WebSockets that may be open
 	Store            string                     // disk, memory, off
 	StoreDir         string                     // "": in the user's data folder; see StoreFolder
 	ResponsesTTL     time.Duration              // 0: for ever
@@ -153,6 +154,7 @@ func Default() *Config {
 		ReasoningField:    "both",
 		ValidationStatus:  "400",
 		HostedTools:       "drop",
+		MaxSockets:        64,
 		Store:             "disk",
 		ResponsesTTL:      30 * 24 * time.Hour,
 		ConversationTTL:   time.Hour,

@@ -159,6 +159,7 @@ func TestBadValues(t *testing.T) {
 		{"HEARTH_ANY_MODEL=maybe", "", "true or false"},
 		{"", "--drain-timeout=5", "30s"},
 		{"", "--context-max-sessions=1048577", "from 1 to 1048576"},
+		{"", "--max-sockets=65537", "from 0 to 65536"},
 	} {
 		t.Run(tt.env+tt.flag, func(t *testing.T) {
 			env, args := map[string]string{}, []string{}

@@ -8,6 +8,8 @@ const (
 	leastRequestBytes = 2 * MaxBodyBytes
 	// mostSessions is the most that --context-max-sessions may be.
 	mostSessions = 1 << 20
+	// mostSockets is the most that --max-sockets may be.
+	mostSockets = 1 << 16
 	// MaxBatchTokens is the most rows one step of the engine runs, over all sequences.
 	MaxBatchTokens = 8192
 	// MaxLineBytes is the longest line the debug commands read.

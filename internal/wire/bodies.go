@@ -36,6 +36,9 @@ func (b *Bodies) forLarge() int64 { return b.most / 4 * 3 }
 // NewBodies makes a bound of so many bytes.
 func NewBodies(most int64) *Bodies { return &Bodies{most: most} }
 
+// Most is the bound.
+func (b *Bodies) Most() int64 { return b.most }
+
 // Held is how many bytes are held now.
 func (b *Bodies) Held() int64 {
 	b.mu.Lock()

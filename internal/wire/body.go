@@ -32,6 +32,9 @@ func (o Options) Read(w http.ResponseWriter, r *http.Request, fail ErrorWriter, 
 
 // parseBody reads a body that is application/json, which also keeps web pages from posting without a CORS preflight.
 func (o Options) parseBody(w http.ResponseWriter, r *http.Request) (Value, *Body, *chat.Error) {
+	if m, ok := r.Body.(*Message); ok {
+		return m.parse(r)
+	}
 	if e := checkMediaType(r.Header); e != nil {
 		return Value{}, nil, e
 	}
@@ -49,25 +52,30 @@ func (o Options) parseBody(w http.ResponseWriter, r *http.Request) (Value, *Body
 	}
 	body := &Body{of: o.Bodies}
 	raw, err := body.read(r.Body, r.ContentLength, o.MaxBody)
-	switch err {
-	case nil:
+	if err == nil {
 		var v Value
 		if raw, e = o.unpack(r.Context(), raw, body, packed); e == nil {
 			v, e = parse(r.Context(), raw)
 		}
 		return v, body, e
-	case errLarge:
-		e = tooLarge(o.MaxBody)
-	case errFull:
-		e = o.Bodies.full()
-	default:
-		e = &chat.Error{Kind: chat.Invalid, Msg: "the request body could not be read to its end", Err: err}
 	}
 	body.Close()
+	e = o.unread(err)
 	if e.Bound != "" {
 		drain(rc, r.Body, o.MaxBody)
 	}
 	return Value{}, nil, e
+}
+
+// unread is what a client is told of a body that was not read to its end.
+func (o Options) unread(err error) *chat.Error {
+	switch err {
+	case errLarge:
+		return tooLarge(o.MaxBody)
+	case errFull:
+		return o.Bodies.full()
+	}
+	return &chat.Error{Kind: chat.Invalid, Msg: "the request body could not be read to its end", Err: err}
 }
 
 func tooLarge(limit int64) *chat.Error {

@@ -86,7 +86,7 @@ func (d *decoder) compactBody(body wire.Value) {
 }
 
 // keepsItems tells whether the input is needed as it came.
-func (d *decoder) keepsItems() bool { return d.r.store || d.compact }
+func (d *decoder) keepsItems() bool { return d.r.kept || d.compact }
 
 // management reads when the conversation is summed up before it is answered.
 func (d *decoder) management(body wire.Value) {

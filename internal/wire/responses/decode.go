@@ -25,12 +25,15 @@ type request struct {
 	encrypted bool            // reasoning comes as encrypted_content too
 	summary   bool            // reasoning comes as a summary
 	body      response        // what of the request stands in its response
-	store     bool            // it is kept, with its input
+	store     bool            // it is kept in the store, with its input
+	kept      bool            // it is kept there, or by its connection
+	warm      bool            // only its prompt is computed, for what builds on it
 	previous  string          // the response that it builds on
 	compacts  bool            // its answer is a summary of the conversation
 	summed    int             // the place of a summary in Messages, counted from their end; 0: there is none
 	threshold int             // tokens of the prompt above which there is such a summary before the answer; 0: there is none
-	input     []store.Item    // as it is stored
+	link      *link           // that response, if it is its connection's
+	input     []store.Item    // as it is kept
 }
 
 // tool is what a function of the model's is to the client.
@@ -69,6 +72,7 @@ func decode(body wire.Value, d *decoder) (*request, *chat.Error) {
 	}
 	r := d.r
 	r.stream, r.Model = d.Bool(body.Get("stream")), d.OptString(body.Get("model"))
+	d.envelope(body)
 	d.notHere(body)
 	r.store = d.keeps
 	if v := body.Get("store"); !v.Absent() {
@@ -77,6 +81,7 @@ func decode(body wire.Value, d *decoder) (*request, *chat.Error) {
 	if d.compact {
 		d.compactBody(body)
 	}
+	r.kept = r.store || d.past.exchange != nil
 	d.instructions(body.Get("instructions"))
 	d.declare(body.Get("tools"))
 	d.previous(body.Get("previous_response_id"))

@@ -13,6 +13,7 @@ type innerReply struct {
 	header http.Header
 	status int // 0: nothing was written
 	body   bytes.Buffer
+	cut    bool // the handler would have closed its connection
 }
 
 func (w *innerReply) Header() http.Header { return w.header }
@@ -30,10 +31,15 @@ func (w *innerReply) Write(b []byte) (int, error) {
 
 // inner has the server answer a POST of body as if it had come by itself, from the sender of outer to the same path, and waits
 // until it is answered. ctx is that of the call.
-func (h handler) inner(ctx context.Context, outer *http.Request, body []byte) (w *innerReply) {
+func (h handler) inner(ctx context.Context, outer *http.Request, body []byte) *innerReply {
+	return h.innerFrom(ctx, outer, io.NopCloser(bytes.NewReader(body)), int64(len(body)))
+}
+
+// innerFrom is inner for a body of so many bytes, -1 if nobody knows.
+func (h handler) innerFrom(ctx context.Context, outer *http.Request, body io.ReadCloser, length int64) (w *innerReply) {
 	w = &innerReply{header: http.Header{}}
 	r := outer.Clone(ctx)
-	r.Method, r.Body, r.ContentLength, r.TransferEncoding = http.MethodPost, io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
+	r.Method, r.Body, r.ContentLength, r.TransferEncoding = http.MethodPost, body, length, nil
 	for name := range r.Header {
 		if strings.HasPrefix(name, "Sec-Websocket-") {
 			r.Header.Del(name)
@@ -44,9 +50,11 @@ func (h handler) inner(ctx context.Context, outer *http.Request, body []byte) (w
 	}
 	r.Header.Set("Content-Type", "application/json")
 	defer func() { // this is how a handler closes its connection, and there is none
-		if p := recover(); p != nil && p != http.ErrAbortHandler {
+		p := recover()
+		if p != nil && p != http.ErrAbortHandler {
 			panic(p)
 		}
+		w.cut = p != nil
 	}()
 	h.Server.ServeHTTP(w, r)
 	return w

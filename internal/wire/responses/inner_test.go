@@ -33,7 +33,7 @@ func TestInner(t *testing.T) {
 		outer.Header.Set(name, value)
 	}
 	w := h.inner(context.WithValue(t.Context(), key{}, 1), outer, []byte(`{"input": "Hi"}`))
-	if w.status != http.StatusTeapot || w.body.String() != `{"input": "Hi"}` || w.header.Get("X") != "y" {
+	if w.status != http.StatusTeapot || w.cut || w.body.String() != `{"input": "Hi"}` || w.header.Get("X") != "y" {
 		t.Errorf("%+v", w)
 	}
 	if got.Method != "POST" || got.Host != "here" || got.URL.String() != outer.URL.String() || got.RemoteAddr != outer.RemoteAddr || got.Context().Value(key{}) != 1 ||
@@ -46,7 +46,7 @@ func TestInner(t *testing.T) {
 			t.Errorf("%s is %q, want %q", name, got.Header.Get(name), want)
 		}
 	}
-	if w := h.inner(t.Context(), outer, nil); w.status != 0 || w.body.Len() > 0 || outer.Header.Get("Upgrade") == "" {
+	if w := h.inner(t.Context(), outer, nil); w.status != 0 || !w.cut || w.body.Len() > 0 || outer.Header.Get("Upgrade") == "" {
 		t.Errorf("%+v", w)
 	}
 }

@@ -37,7 +37,7 @@ func (d *decoder) input(v wire.Value) {
 		}
 		d.endTurn()
 	case wire.Missing, wire.Null:
-		if d.r.previous != "" { // it goes on from there
+		if d.r.previous != "" || d.r.warm { // there is a prompt, or none is needed yet
 			break
 		}
 		d.Fail(v, "is required and must be a string or an array of items")
@@ -45,7 +45,7 @@ func (d *decoder) input(v wire.Value) {
 		d.Fail(v, "expected a string or an array of items, got %s", v.Kind())
 	}
 	d.sumUp()
-	if len(d.r.Messages) == 0 {
+	if len(d.r.Messages) == 0 && !d.r.warm {
 		d.Fail(v, "must hold at least one message")
 	}
 }

@@ -24,6 +24,8 @@ type Protocol struct {
 	RefuseHosted bool
 	// Store keeps responses; nil keeps none.
 	Store *store.Store
+	// Sockets is how many WebSockets may be open at once.
+	Sockets int
 }
 
 // azure is where Azure has this API, see package openai.
@@ -31,10 +33,11 @@ const azure = "/openai"
 
 // Mount registers the routes.
 func (p Protocol) Mount(mux *http.ServeMux, o wire.Options) {
+	o = o.WithDefaults()
 	if o.Server == nil {
 		o.Server = wire.Alone{Handler: mux}
 	}
-	h := handler{p, o.WithDefaults(), &active{of: map[activeKey]context.CancelCauseFunc{}}}
+	h := handler{p, o, &active{of: map[activeKey]context.CancelCauseFunc{}}, &sockets{most: o.Bodies.Most()}}
 	create := http.HandlerFunc(h.responses)
 	count := wire.Method(p.WriteError, http.MethodPost, h.inputTokens)
 	compact := wire.Method(p.WriteError, http.MethodPost, h.compact)
@@ -64,7 +67,8 @@ func (Protocol) Speaks(r *http.Request) bool {
 type handler struct {
 	Protocol
 	wire.Options
-	active *active
+	active  *active
+	sockets *sockets
 }
 
 // deployment has f answer for the deployment that the path names.
@@ -74,12 +78,10 @@ func (h handler) deployment(f http.HandlerFunc) http.Handler {
 	})
 }
 
-// responses answers a request. One that asks for a WebSocket is told at once that there is none: Codex then posts, and else tries
-// seven times first.
+// responses answers a request, also one for a WebSocket.
 func (h handler) responses(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet && strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
-		w.Header().Set("Connection", "close")
-		http.Error(w, "responses come over POST: there is no WebSocket here", http.StatusUpgradeRequired)
+		h.socket(w, r)
 		return
 	}
 	wire.Method(h.WriteError, http.MethodPost, h.create).ServeHTTP(w, r)
@@ -102,9 +104,18 @@ func (h handler) create(w http.ResponseWriter, r *http.Request) {
 	defer body.Close()
 	h.Queued = body.Close
 	rep := newReply(h, r, w.Header(), req)
-	h.Models = managing{h.Models, rep}
 	fail := h.WriteError
-	if req.store {
+	x := exchangeOf(r.Context())
+	if x != nil {
+		h.Frame = x.frame
+		defer func() { x.failed = rep.body.Status == failed }()
+	}
+	if req.warm {
+		h.Models = warming{h.Models}
+	} else {
+		h.Models = managing{h.Models, rep}
+	}
+	if req.kept {
 		ctx, cancel := context.WithCancelCause(r.Context())
 		defer cancel(nil)
 		r = r.WithContext(ctx)
@@ -113,7 +124,7 @@ func (h handler) create(w http.ResponseWriter, r *http.Request) {
 		h.Models = keeping{h.Models, rep.enter}
 		fail = rep.failing(h.WriteError)
 	}
-	if req.stream {
+	if req.stream || x != nil {
 		h.Stream(w, r, &req.Request, fail, ": keep-alive\n\n", func(s *wire.Stream) wire.StreamEncoder {
 			rep.out = s
 			return streamEncoder{rep}

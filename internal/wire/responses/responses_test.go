@@ -99,7 +99,7 @@ func TestKeepAlive(t *testing.T) {
 	}
 }
 
-// TestRoutes: who asks for a WebSocket is told that there is none, and other methods have the shape of errors.
+// TestRoutes: who asks for a WebSocket where there is none is told so, and other methods have the shape of errors.
 func TestRoutes(t *testing.T) {
 	for _, tt := range []struct {
 		method, path, upgrade string

@@ -17,13 +17,14 @@ import (
 
 // past reads what is stored for a request: what it builds on, and items that it refers to.
 type past struct {
-	ctx   context.Context
-	store *store.Store
-	owner store.Owner
+	ctx      context.Context
+	store    *store.Store
+	owner    store.Owner
+	exchange *exchange // by which the request came; nil: it came by itself
 }
 
 func (h handler) past(r *http.Request) past {
-	return past{r.Context(), h.Store, wire.InfoFrom(r.Context()).Owner}
+	return past{r.Context(), h.Store, wire.InfoFrom(r.Context()).Owner, exchangeOf(r.Context())}
 }
 
 // failed is what a client is told of an error of the store's.
@@ -55,7 +56,8 @@ func (d *decoder) previous(v wire.Value) {
 	if id == "" || d.Err() != nil {
 		return
 	}
-	items, err := d.past.store.Chain(d.past.ctx, d.past.owner, id, false)
+	d.r.link = d.past.exchange.find(id)
+	items, err := d.past.chain(id, d.r.link)
 	if err != nil {
 		d.FailWith(d.past.failed(err, &chat.Error{Kind: chat.Invalid, Param: v.Path(), Code: "previous_response_not_found",
 			Msg: "there is no response " + wire.Quote(id) + " here: it was not stored, or is deleted or expired; send the whole conversation as input"}))
@@ -99,7 +101,7 @@ func (d *decoder) stored(i store.Item, at wire.Value) {
 // maxItem bounds the bytes of an item that is stored.
 const maxItem = 16 << 20
 
-// keepItem notes an item of the input as it is stored: with an id and a type, its text in parts, as it is listed later.
+// keepItem notes an item of the input as it is kept: with an id and a type, its text in parts, as it is listed later.
 func (d *decoder) keepItem(item wire.Value) {
 	kind := d.OptString(item.Get("type"))
 	if kind == "item_reference" {
@@ -202,12 +204,18 @@ func (k keepingOne) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[ch
 
 // kept is the store's side of a response: it is stored when it begins and again when it ends, and can be cancelled in between.
 type kept struct {
-	store  *store.Store
+	store  records
 	ctx    context.Context // which the client's leaving does not end
 	record store.Response
 	state  keptState
 	cancel context.CancelCauseFunc
 	active *active
+}
+
+// records is where responses are kept.
+type records interface {
+	Begin(ctx context.Context, r *store.Response) error
+	Finish(ctx context.Context, r *store.Response) error
 }
 
 type keptState uint8
@@ -234,11 +242,18 @@ var errCancelled = &chat.Error{Kind: chat.Invalid, Code: "response_cancelled", M
 
 func (k *kept) key() activeKey { return activeKey{k.record.Owner, k.record.ID} }
 
-// keep has the response stored.
+// keep has the response kept. The store knows nothing of what only the connection has, so that becomes input of the response.
 func (r *reply) keep(h handler, req *http.Request, cancel context.CancelCauseFunc) {
-	r.body.Store = true
+	r.body.Store = r.req.store
 	r.kept = &kept{store: h.Store, ctx: context.WithoutCancel(req.Context()), cancel: cancel, active: h.active,
 		record: store.Response{ID: r.body.ID, Owner: wire.InfoFrom(req.Context()).Owner, Previous: r.req.previous, Input: r.req.input}}
+	switch {
+	case !r.req.store:
+		r.kept.store = exchangeOf(req.Context()).session
+	case r.req.link != nil:
+		own, root := r.req.link.chain()
+		r.kept.record.Previous, r.kept.record.Input = root, append(own, r.req.input...)
+	}
 }
 
 // abandon stores a response as cancelled that has begun and did not end: its client has left, or what served it has failed.
