@@ -12,6 +12,7 @@ const (
 	BoundDepth      Bound = "depth"       // levels of a body, and of blocks in blocks
 	BoundMessages   Bound = "messages"    // of a request
 	BoundChain      Bound = "chain"       // responses that one builds on
+	BoundBackground Bound = "background"  // responses that are made in the background
 	BoundItem       Bound = "item"        // bytes of an item that is stored
 	BoundParts      Bound = "parts"       // of a request's messages
 	BoundCalls      Bound = "calls"       // tool calls and results of a request

@@ -38,6 +38,13 @@ var migrations = []string{
 		archived INTEGER NOT NULL
 	) STRICT, WITHOUT ROWID;
 	CREATE INDEX chains_idle ON chains (used) WHERE archived = 0;`,
+	// 2: events of responses that are followed apart from the request that made them, in runs that the protocol packs.
+	`CREATE TABLE events (
+		response TEXT NOT NULL REFERENCES responses (id) ON DELETE CASCADE,
+		first    INTEGER NOT NULL,
+		body     BLOB NOT NULL,
+		PRIMARY KEY (response, first)
+	) STRICT;`,
 }
 
 // migrate brings a database up to date, each step with its number in one transaction. One from a newer version is left as it is.

@@ -75,6 +75,14 @@ type Response struct {
 	Body     []byte // as it was last told
 	Input    []Item // its own, without those of Previous
 	Output   []Item
+	// Events are kept with it, behind those that were kept before; nil: none.
+	Events *Events
+}
+
+// Events are a run of a response's events, as the protocol has packed them.
+type Events struct {
+	First int // number of the first
+	Body  []byte
 }
 
 // InProgress is the Status of a response that is not finished; Interrupted of one that never will be, because the process that
@@ -284,6 +292,9 @@ func (s *Store) Begin(ctx context.Context, r *Response) error {
 			err = insert(ctx, tx, r.ID, false, r.Input)
 		}
 		if err == nil {
+			err = insertEvents(ctx, tx, r.ID, r.Events)
+		}
+		if err == nil {
 			_, err = tx.ExecContext(ctx, "INSERT INTO chains (root, used, archived) VALUES (?, ?, 0) ON CONFLICT (root) DO UPDATE SET used = excluded.used, archived = 0", root, now)
 		}
 		return err
@@ -307,6 +318,44 @@ func insert(ctx context.Context, tx *sql.Tx, response string, output bool, items
 	return nil
 }
 
+func insertEvents(ctx context.Context, tx *sql.Tx, response string, e *Events) error {
+	if e == nil {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, "INSERT INTO events (response, first, body) VALUES (?, ?, ?)", response, e.First, e.Body)
+	return err
+}
+
+// AddEvents keeps events of a response in progress. One that was deleted meanwhile stays so: then the error is ErrUnknown.
+func (s *Store) AddEvents(ctx context.Context, owner Owner, id string, e *Events) error {
+	return s.do(ctx, func(tx *sql.Tx) error {
+		var n int
+		err := tx.QueryRowContext(ctx, "SELECT 1 FROM responses WHERE id = ? AND owner = ?", id, owner[:]).Scan(&n)
+		if errors.Is(err, sql.ErrNoRows) {
+			return ErrUnknown
+		}
+		if err == nil {
+			err = insertEvents(ctx, tx, id, e)
+		}
+		return err
+	})
+}
+
+// Events finds the run of a response's events in which number n is, the last run if there is none so high. The error is
+// ErrUnknown if no events are kept of it.
+func (s *Store) Events(ctx context.Context, owner Owner, id string, n int) (*Events, error) {
+	if err := s.look(); err != nil {
+		return nil, err
+	}
+	e := &Events{}
+	err := s.read.QueryRowContext(ctx, `SELECT e.first, e.body FROM events e JOIN responses r ON r.id = e.response
+		WHERE e.response = ? AND r.owner = ? AND e.first <= ? ORDER BY e.first DESC LIMIT 1`, id, owner[:], n).Scan(&e.First, &e.Body)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, ErrUnknown
+	}
+	return e, err
+}
+
 // Finish keeps how a response that was in progress ended. One that was deleted meanwhile stays so: then the error is ErrUnknown.
 func (s *Store) Finish(ctx context.Context, r *Response) error {
 	return s.do(ctx, func(tx *sql.Tx) error {
@@ -317,6 +366,9 @@ func (s *Store) Finish(ctx context.Context, r *Response) error {
 		}
 		if err == nil {
 			err = insert(ctx, tx, r.ID, true, r.Output)
+		}
+		if err == nil {
+			err = insertEvents(ctx, tx, r.ID, r.Events)
 		}
 		if err == nil {
 			_, err = tx.ExecContext(ctx, "UPDATE chains SET used = ?, archived = 0 WHERE root = ?", s.o.Now().UnixMilli(), root)

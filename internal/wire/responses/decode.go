@@ -80,6 +80,8 @@ func decode(body wire.Value, d *decoder) (*request, *chat.Error) {
 	}
 	if d.compact {
 		d.compactBody(body)
+	} else {
+		d.background(body.Get("background"))
 	}
 	r.kept = r.store || d.past.exchange != nil
 	d.instructions(body.Get("instructions"))
@@ -126,13 +128,22 @@ func (h handler) decoder(r *http.Request) *decoder {
 
 // notHere refuses what there is not.
 func (d *decoder) notHere(body wire.Value) {
-	if v := body.Get("background"); d.Bool(v) {
-		d.Fail(v, "responses in the background are not served: leave it out, or stream")
-	}
 	for _, name := range []string{"conversation", "prompt"} {
 		if v := body.Get(name); !v.Absent() {
 			d.Fail(v, "stored conversations and prompts are not served: send what they say as input")
 		}
+	}
+}
+
+// background reads whether nobody waits for the response. It is read later, and so must be stored.
+func (d *decoder) background(v wire.Value) {
+	d.r.body.Background = d.Bool(v)
+	switch {
+	case !d.r.body.Background || d.r.store:
+	case d.keeps:
+		d.Fail(v, "a response in the background must be stored: leave store: false out, or background")
+	default:
+		d.Fail(v, "a response in the background must be stored, and nothing is stored here: leave it out, or stream")
 	}
 }
 

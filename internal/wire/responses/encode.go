@@ -85,6 +85,7 @@ type outputDetails struct {
 
 // States of a response and of its items.
 const (
+	queued     = "queued"
 	inProgress = "in_progress"
 	completed  = "completed"
 	unfinished = "incomplete"
@@ -209,6 +210,9 @@ func newReply(h handler, r *http.Request, header http.Header, req *request) *rep
 	rep.body = req.body
 	b := &rep.body
 	b.ID, b.Object, b.CreatedAt, b.Status, b.Model = h.NewID("resp_"), "response", h.Now().Unix(), inProgress, req.Model
+	if b.Background {
+		b.Status = queued
+	}
 	b.PreviousID, b.ServiceTier, b.Output = orNull(req.previous), "default", []any{}
 	if b.Tools == nil {
 		b.Tools = []json.RawMessage{}
@@ -246,7 +250,12 @@ func (r *reply) Event(e *chat.Event) {
 	switch e.Kind {
 	case chat.EventStart:
 		r.count(e.Usage)
-		r.tell("response.created", "response", &r.body)
+		if r.body.Background { // it is told that there is one already
+			r.body.Status = inProgress
+			r.kept.run.begun.Store(true)
+		} else {
+			r.tell("response.created", "response", &r.body)
+		}
 		r.tell("response.in_progress", "response", &r.body)
 	case chat.EventText:
 		r.in(messageKind)

@@ -6,6 +6,8 @@ import (
 	"io"
 	"net/http"
 	"strings"
+
+	"hearth/internal/wire"
 )
 
 // innerReply is the reply to a call that comes without a connection of its own, kept for who made the call.
@@ -45,7 +47,7 @@ func (h handler) innerFrom(ctx context.Context, outer *http.Request, body io.Rea
 			r.Header.Del(name)
 		}
 	}
-	for _, name := range []string{"Connection", "Upgrade", "Content-Encoding", "Content-Length", "Transfer-Encoding"} {
+	for _, name := range []string{"Connection", "Upgrade", "Content-Encoding"} {
 		r.Header.Del(name)
 	}
 	r.Header.Set("Content-Type", "application/json")
@@ -58,4 +60,19 @@ func (h handler) innerFrom(ctx context.Context, outer *http.Request, body io.Rea
 	}()
 	h.Server.ServeHTTP(w, r)
 	return w
+}
+
+// send answers with the reply.
+func (w *innerReply) send(to http.ResponseWriter) {
+	if w.status == 0 {
+		panic(http.ErrAbortHandler)
+	}
+	h := to.Header()
+	for name, values := range w.header {
+		if h[name] == nil { // the request has an id of its own
+			h[name] = values
+		}
+	}
+	to.WriteHeader(w.status)
+	wire.Write(to, w.body.Bytes())
 }

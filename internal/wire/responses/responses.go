@@ -37,7 +37,7 @@ func (p Protocol) Mount(mux *http.ServeMux, o wire.Options) {
 	if o.Server == nil {
 		o.Server = wire.Alone{Handler: mux}
 	}
-	h := handler{p, o, &active{of: map[activeKey]context.CancelCauseFunc{}}, &sockets{most: o.Bodies.Most()}}
+	h := handler{p, o, newActive(), &sockets{most: o.Bodies.Most()}}
 	create := http.HandlerFunc(h.responses)
 	count := wire.Method(p.WriteError, http.MethodPost, h.inputTokens)
 	compact := wire.Method(p.WriteError, http.MethodPost, h.compact)
@@ -63,6 +63,9 @@ func (Protocol) Speaks(r *http.Request) bool {
 	}
 	return path == "/responses" || strings.HasPrefix(path, "/responses/")
 }
+
+// keepAlive is what a stream says while nothing is said.
+const keepAlive = ": keep-alive\n\n"
 
 type handler struct {
 	Protocol
@@ -97,11 +100,23 @@ func (h handler) one(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h handler) create(w http.ResponseWriter, r *http.Request) {
-	req, body := h.read(w, r, h.decoder(r))
-	if body == nil {
+	if j, ok := r.Context().Value(jobKey{}).(*job); ok {
+		h.work(w, r, j)
 		return
 	}
-	defer body.Close()
+	req, body := h.read(w, r, h.decoder(r))
+	switch {
+	case body == nil:
+	case req.body.Background:
+		h.background(w, r, req, body)
+	default:
+		defer body.Close()
+		h.generate(w, r, req, body, nil)
+	}
+}
+
+// generate answers with a response; j is the job that it is, nil if its client waits for it.
+func (h handler) generate(w http.ResponseWriter, r *http.Request, req *request, body *wire.Body, j *job) {
 	h.Queued = body.Close
 	rep := newReply(h, r, w.Header(), req)
 	fail := h.WriteError
@@ -119,13 +134,16 @@ func (h handler) create(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithCancelCause(r.Context())
 		defer cancel(nil)
 		r = r.WithContext(ctx)
-		rep.keep(h, r, cancel)
+		rep.keep(h, r, cancel, j)
 		defer rep.abandon()
-		h.Models = keeping{h.Models, rep.enter}
+		h.Models = keeping{h.Models, rep.enter, j != nil}
+		if run := rep.kept.run; run.events != nil {
+			h.Frame = run.events.add
+		}
 		fail = rep.failing(h.WriteError)
 	}
 	if req.stream || x != nil {
-		h.Stream(w, r, &req.Request, fail, ": keep-alive\n\n", func(s *wire.Stream) wire.StreamEncoder {
+		h.Stream(w, r, &req.Request, fail, keepAlive, func(s *wire.Stream) wire.StreamEncoder {
 			rep.out = s
 			return streamEncoder{rep}
 		})

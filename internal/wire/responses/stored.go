@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"sync"
 
 	"hearth/internal/chat"
 	"hearth/internal/store"
@@ -161,10 +160,11 @@ func prefixOf(kind string) string {
 	return "msg_"
 }
 
-// keeping is chat.Models whose replies are stored as being in progress before their first event.
+// keeping is chat.Models whose replies are stored as being in progress before their first event, or at once when they are queued.
 type keeping struct {
 	chat.Models
-	begin func() *chat.Error
+	begin  func() *chat.Error
+	atOnce bool
 }
 
 func (k keeping) Open(ctx context.Context, name string) (chat.Generator, error) {
@@ -172,12 +172,13 @@ func (k keeping) Open(ctx context.Context, name string) (chat.Generator, error) 
 	if err != nil {
 		return nil, err
 	}
-	return keepingOne{g, k.begin}, nil
+	return keepingOne{g, k.begin, k.atOnce}, nil
 }
 
 type keepingOne struct {
 	chat.Generator
-	begin func() *chat.Error
+	begin  func() *chat.Error
+	atOnce bool
 }
 
 func (k keepingOne) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[chat.Event, error], error) {
@@ -187,13 +188,20 @@ func (k keepingOne) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[ch
 	}
 	return func(yield func(chat.Event, error) bool) {
 		begun := false
+		begin := func() bool {
+			begun = true
+			err := k.begin()
+			if err != nil {
+				yield(chat.Event{Finish: chat.FinishError}, err)
+			}
+			return err == nil
+		}
+		if k.atOnce && !begin() {
+			return
+		}
 		for e, err := range events {
-			if !begun && err == nil {
-				begun = true
-				if err := k.begin(); err != nil {
-					yield(chat.Event{Finish: chat.FinishError}, err)
-					return
-				}
+			if !begun && err == nil && !begin() {
+				return
 			}
 			if !yield(e, err) {
 				return
@@ -208,8 +216,9 @@ type kept struct {
 	ctx    context.Context // which the client's leaving does not end
 	record store.Response
 	state  keptState
-	cancel context.CancelCauseFunc
+	run    *running
 	active *active
+	job    *job // nil: its client waits for it
 }
 
 // records is where responses are kept.
@@ -226,42 +235,41 @@ const (
 	settled
 )
 
-// active are the responses that are in progress here.
-type active struct {
-	mu sync.Mutex
-	of map[activeKey]context.CancelCauseFunc
-}
-
-type activeKey struct {
-	owner store.Owner
-	id    string
-}
-
 // errCancelled is why a response ends that its owner cancels.
 var errCancelled = &chat.Error{Kind: chat.Invalid, Code: "response_cancelled", Msg: "the response was cancelled"}
 
 func (k *kept) key() activeKey { return activeKey{k.record.Owner, k.record.ID} }
 
 // keep has the response kept. The store knows nothing of what only the connection has, so that becomes input of the response.
-func (r *reply) keep(h handler, req *http.Request, cancel context.CancelCauseFunc) {
+func (r *reply) keep(h handler, req *http.Request, cancel context.CancelCauseFunc, j *job) {
 	r.body.Store = r.req.store
-	r.kept = &kept{store: h.Store, ctx: context.WithoutCancel(req.Context()), cancel: cancel, active: h.active,
+	k := &kept{store: h.Store, ctx: context.WithoutCancel(req.Context()), active: h.active, job: j,
 		record: store.Response{ID: r.body.ID, Owner: wire.InfoFrom(req.Context()).Owner, Previous: r.req.previous, Input: r.req.input}}
+	k.run = &running{cancel: cancel, done: make(chan struct{}), apart: j != nil}
 	switch {
 	case !r.req.store:
-		r.kept.store = exchangeOf(req.Context()).session
+		k.store = exchangeOf(req.Context()).session
 	case r.req.link != nil:
 		own, root := r.req.link.chain()
-		r.kept.record.Previous, r.kept.record.Input = root, append(own, r.req.input...)
+		k.record.Previous, k.record.Input = root, append(own, r.req.input...)
+	case j != nil && r.req.stream:
+		k.run.events = &events{keep: func(e *store.Events) { k.keepEvents(h.Store, e) }}
 	}
+	r.kept = k
 }
 
-// abandon stores a response as cancelled that has begun and did not end: its client has left, or what served it has failed.
+// abandon stores a response that has begun and did not end: its client has left, which cancels it, or what served it has failed.
 func (r *reply) abandon() {
-	if r.kept.state == begun {
-		r.fail(errCancelled)
-		_ = r.settle() // nobody is there to be told
+	if r.kept.state != begun {
+		return
 	}
+	r.out = nil // the stream is closed already
+	err := errCancelled
+	if r.kept.job != nil {
+		err = &chat.Error{Kind: chat.Internal, Msg: "internal error"}
+	}
+	r.fail(err)
+	_ = r.settle() // nobody is there to be told
 }
 
 // failing has a response that was not streamed answer that it was cancelled, and other errors stored before they are answered.
@@ -284,13 +292,18 @@ func (r *reply) failing(fail wire.ErrorWriter) wire.ErrorWriter {
 func (r *reply) enter() *chat.Error {
 	k := r.kept
 	k.record.Body = wire.Marshal(&r.body)
+	if k.run.events != nil {
+		k.record.Events = r.opening()
+	}
+	k.active.add(k.key(), k.run) // before it is stored, so that what is in progress and not here never will end
 	if err := k.store.Begin(k.ctx, &k.record); err != nil {
+		k.active.remove(k.key())
 		return storeError(err)
 	}
 	k.state = begun
-	k.active.mu.Lock()
-	k.active.of[k.key()] = k.cancel
-	k.active.mu.Unlock()
+	if k.job != nil {
+		k.job.take(k)
+	}
 	return nil
 }
 
@@ -310,15 +323,22 @@ func (r *reply) settle() *chat.Error {
 		return nil
 	}
 	k.state = settled
-	k.active.mu.Lock()
-	delete(k.active.of, k.key())
-	k.active.mu.Unlock()
+	defer close(k.run.done)
+	defer k.active.remove(k.key())
 	k.record.Status, k.record.Body = r.body.Status, wire.Marshal(&r.body)
+	var last []byte
+	if k.run.events != nil {
+		last = r.closing()
+		k.record.Events = k.run.events.rest(last)
+	}
 	for _, i := range r.items {
 		k.record.Output = append(k.record.Output, store.Item{ID: i.id, Body: wire.Marshal(r.toStore(i))})
 	}
 	if err := k.store.Finish(k.ctx, &k.record); err != nil && !errors.Is(err, store.ErrUnknown) {
 		return storeError(err)
+	}
+	if last != nil {
+		k.run.events.end(last)
 	}
 	return nil
 }
@@ -334,16 +354,37 @@ func (r *reply) toStore(i *item) any {
 	return o
 }
 
-// find answers with a stored response, or says that there is none.
-func (h handler) find(w http.ResponseWriter, r *http.Request) *store.Response {
-	p := h.past(r)
-	id := r.PathValue("id")
-	got, err := p.store.Get(p.ctx, p.owner, id)
+// find finds a stored response as it is now, and what makes it; nil: it has ended. Without a response the error was answered.
+func (h handler) find(w http.ResponseWriter, r *http.Request) (*store.Response, *running) {
+	p, id := h.past(r), r.PathValue("id")
+	got, run, err := h.look(p.ctx, p.owner, id)
 	if err != nil {
 		h.WriteError(w, r, p.failed(err, noResponse(id)))
-		return nil
 	}
-	return got
+	return got, run
+}
+
+// look is find without a request. What did not end has the status store.Interrupted, and a body that says so.
+func (h handler) look(ctx context.Context, owner store.Owner, id string) (*store.Response, *running, error) {
+	key := activeKey{owner, id}
+	run := h.active.get(key)
+	got, err := h.Store.Get(ctx, owner, id)
+	if err == nil && run == nil && got.Status == store.InProgress { // it has begun meanwhile, or ended, or cannot any more
+		if run = h.active.get(key); run == nil {
+			got, err = h.Store.Get(ctx, owner, id)
+		}
+	}
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case got.Status == store.Interrupted:
+		broken(got, "the server ended before the response was complete")
+	case got.Status == store.InProgress && run == nil:
+		broken(got, "how the response ended could not be stored")
+	case run != nil && run.begun.Load():
+		change(got, func(b *response) { b.Status = inProgress })
+	}
+	return got, run, nil
 }
 
 func noResponse(id string) *chat.Error {
@@ -352,25 +393,34 @@ func noResponse(id string) *chat.Error {
 
 // retrieve answers with a stored response.
 func (h handler) retrieve(w http.ResponseWriter, r *http.Request) {
-	got := h.find(w, r)
-	if got == nil {
+	after, streams, bad := cursor(r.URL.RawQuery)
+	if bad != nil {
+		h.WriteError(w, r, bad)
 		return
 	}
-	body := got.Body
-	if got.Status == store.Interrupted {
-		body = interrupted(body)
+	got, run := h.find(w, r)
+	switch {
+	case got == nil:
+	case streams:
+		h.follow(w, r, got, run, after+1)
+	default:
+		wire.WriteJSON(w, http.StatusOK, json.RawMessage(got.Body))
 	}
-	wire.WriteJSON(w, http.StatusOK, json.RawMessage(body))
 }
 
-// interrupted is a response in progress whose server has ended.
-func interrupted(body []byte) []byte {
-	var r response
-	if json.Unmarshal(body, &r) != nil {
-		return body
+// broken makes a response that did not end one that has failed.
+func broken(r *store.Response, why string) {
+	r.Status = store.Interrupted
+	change(r, func(b *response) { b.Status, b.Error = failed, &failure{"server_error", why} })
+}
+
+// change changes a stored response's object.
+func change(r *store.Response, f func(*response)) {
+	var b response
+	if json.Unmarshal(r.Body, &b) == nil {
+		f(&b)
+		r.Body = wire.Marshal(&b)
 	}
-	r.Status, r.Error = failed, &failure{"server_error", "the server ended before the response was complete"}
-	return wire.Marshal(&r)
 }
 
 // remove deletes a stored response.
@@ -380,6 +430,9 @@ func (h handler) remove(w http.ResponseWriter, r *http.Request) {
 		h.WriteError(w, r, p.failed(err, noResponse(id)))
 		return
 	}
+	if run := h.active.get(activeKey{p.owner, id}); run != nil && run.apart {
+		run.cancel(errCancelled)
+	}
 	wire.WriteJSON(w, http.StatusOK, struct {
 		ID      string `json:"id"`
 		Object  string `json:"object"`
@@ -387,24 +440,25 @@ func (h handler) remove(w http.ResponseWriter, r *http.Request) {
 	}{id, "response", true})
 }
 
-// cancelOne ends a response that is in progress, and answers with it once it has ended.
+// cancelOne ends a response that is in progress, and answers with it once it has ended. One in the background may be cancelled
+// again, or too late: then it is what it was.
 func (h handler) cancelOne(w http.ResponseWriter, r *http.Request) {
-	got := h.find(w, r)
+	got, run := h.find(w, r)
+	if run != nil {
+		run.cancel(errCancelled)
+		select {
+		case <-run.done:
+		case <-r.Context().Done():
+		}
+		got, _ = h.find(w, r)
+	}
 	if got == nil {
 		return
 	}
-	h.active.mu.Lock()
-	cancel := h.active.of[activeKey{got.Owner, got.ID}]
-	h.active.mu.Unlock()
-	if cancel == nil {
-		h.WriteError(w, r, &chat.Error{Kind: chat.Invalid, Msg: "the response is not in progress: it is " + got.Status})
-		return
-	}
-	cancel(errCancelled)
 	var body response
-	if json.Unmarshal(got.Body, &body) == nil {
-		body.Status = cancelled
-		got.Body = wire.Marshal(&body)
+	if err := json.Unmarshal(got.Body, &body); run == nil && (err != nil || !body.Background) {
+		h.WriteError(w, r, &chat.Error{Kind: chat.Invalid, Msg: "the response is not in progress: it is " + body.Status})
+		return
 	}
 	wire.WriteJSON(w, http.StatusOK, json.RawMessage(got.Body))
 }

@@ -51,6 +51,7 @@ func serveStored(t *testing.T, s *store.Store, steps func(r *chat.Request) []wir
 type document struct {
 	ID, Status, Object string
 	Deleted, Store     bool
+	Background         bool
 	HasMore            bool             `json:"has_more"`
 	PreviousID         string           `json:"previous_response_id"`
 	FirstID            string           `json:"first_id"`

@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"bytes"
 	"net/http"
 	"strconv"
 
@@ -25,14 +26,18 @@ func (s streamEncoder) Done(err *chat.Error) {
 		r.fail(err)
 		_ = r.settle() // the client is told of a failure already
 	}
-	event := r.body.Status
-	if event == cancelled {
-		event = unfinished // there is no event of that name
-	}
-	r.tell("response."+event, "response", &r.body)
+	r.tell(r.last(), "response", &r.body)
 	if h := r.req.format.Header(); h != "" {
 		r.header.Set(http.TrailerPrefix+openai.SchemaHeader, h)
 	}
+}
+
+// last is the kind of event that ends the stream.
+func (r *reply) last() string {
+	if r.body.Status == cancelled {
+		return "response." + unfinished // there is no event of that name
+	}
+	return "response." + r.body.Status
 }
 
 // fail ends the response by an error.
@@ -55,18 +60,37 @@ func (r *reply) tell(kind string, fields ...any) {
 	if r.out == nil {
 		return
 	}
-	b := append(append([]byte(`{"type":"`), kind...), '"')
+	r.send(kind, newEvent(kind, fields...))
+}
+
+// newEvent makes an event that lacks its number.
+func newEvent(kind string, fields ...any) []byte {
+	b := append(append([]byte(eventHead), kind...), '"')
 	for i := 0; i < len(fields); i += 2 {
 		b = append(append(append(b, `,"`...), fields[i].(string)...), `":`...)
 		b = append(b, wire.Marshal(fields[i+1])...)
 	}
-	r.send(kind, b)
+	return b
 }
 
-// send sends an event that lacks its number, which tells clients that none is missing.
-func (r *reply) send(kind string, b []byte) {
+// numbered completes an event by its number, which tells clients that none is missing.
+func numbered(b []byte, n int) []byte {
 	b = append(b, `,"sequence_number":`...)
-	b = append(strconv.AppendInt(b, int64(r.sequence), 10), '}')
+	return append(strconv.AppendInt(b, int64(n), 10), '}')
+}
+
+// eventHead begins an event; its kind is next.
+const eventHead = `{"type":"`
+
+// kindOf is the kind of an event.
+func kindOf(b []byte) string {
+	kind, _, _ := bytes.Cut(bytes.TrimPrefix(b, []byte(eventHead)), []byte(`"`))
+	return string(kind)
+}
+
+// send sends an event that lacks its number.
+func (r *reply) send(kind string, b []byte) {
+	b = numbered(b, r.sequence)
 	r.sequence++
 	r.out.Event(kind, b)
 }
@@ -163,13 +187,7 @@ func (r *reply) fragment(e *chat.Event) {
 	}
 	kind := "response." + p.text + ".delta"
 	if i.short == nil { // the same for all fragments
-		i.short = append(i.short, `{"type":"`+kind+`"`...)
-		fields := i.at(p)
-		for n := 0; n < len(fields); n += 2 {
-			i.short = append(append(append(i.short, `,"`...), fields[n].(string)...), `":`...)
-			i.short = append(i.short, wire.Marshal(fields[n+1])...)
-		}
-		i.short = append(i.short, `,"delta":`...)
+		i.short = append(newEvent(kind, i.at(p)...), `,"delta":`...)
 		i.head = len(i.short)
 	}
 	b := wire.AppendString(i.short[:i.head], e.Text)
