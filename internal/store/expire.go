@@ -35,21 +35,21 @@ func (s *Store) expire() {
 	}
 }
 
-// sweepAtOnce bounds the chains and the responses that one Sweep takes on.
+// sweepAtOnce bounds the chains, the conversations and the responses that one Sweep takes on.
 const sweepAtOnce = 1000
 
-// Sweep archives the chains that have been idle for long enough, and removes the responses that are too old.
+// Sweep archives the chains and the conversations that have been idle for long enough, and removes the responses that are too
+// old.
 func (s *Store) Sweep(ctx context.Context) error {
 	now := s.o.Now()
 	if s.o.Conversation > 0 {
-		roots, err := s.strings(ctx, "SELECT root FROM chains WHERE archived = 0 AND used <= ? LIMIT ?", now.Add(-s.o.Conversation).UnixMilli(), sweepAtOnce)
+		idle := now.Add(-s.o.Conversation).UnixMilli()
+		err := s.each(ctx, s.keep, "SELECT root FROM chains WHERE archived = 0 AND used <= ? LIMIT ?", idle, sweepAtOnce)
+		if err == nil {
+			err = s.each(ctx, s.end, "SELECT id FROM conversations WHERE archived = 0 AND used <= ? LIMIT ?", idle, sweepAtOnce)
+		}
 		if err != nil {
 			return err
-		}
-		for _, root := range roots {
-			if err := s.keep(ctx, root); err != nil {
-				return err
-			}
 		}
 	}
 	if s.o.Responses > 0 {
@@ -63,25 +63,34 @@ func (s *Store) Sweep(ctx context.Context) error {
 	return nil
 }
 
-// strings gives the first column of the rows of a query.
-func (s *Store) strings(ctx context.Context, query string, args ...any) ([]string, error) {
+// each calls f with the first column of the rows of a query, once all are read.
+func (s *Store) each(ctx context.Context, f func(context.Context, string) error, query string, args ...any) error {
 	rows, err := s.read.QueryContext(ctx, query, args...)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer rows.Close()
 	var all []string
 	for rows.Next() {
 		var text string
 		if err := rows.Scan(&text); err != nil {
-			return nil, err
+			return err
 		}
 		all = append(all, text)
 	}
-	return all, rows.Err()
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		return err
+	}
+	for _, text := range all {
+		if err := f(ctx, text); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// archive is the file of a chain's archive. Ids are made here; one that is odd all the same cannot lead elsewhere.
+// archive is the file of the archive of a chain or of a conversation. Ids are made here; one that is odd all the same cannot lead
+// elsewhere.
 func (s *Store) archive(root string) string {
 	name := root
 	if slices.ContainsFunc([]byte(root), func(c byte) bool { return !isPlain(c) }) || len(root) > 100 {
@@ -100,6 +109,18 @@ type archived struct {
 	Object    string             `json:"object"`
 	Responses []archivedResponse `json:"responses"`
 }
+
+// archivedConversation is that of a conversation.
+type archivedConversation struct {
+	ID        string            `json:"id"`
+	Object    string            `json:"object"`
+	CreatedAt int64             `json:"created_at"`
+	Metadata  json.RawMessage   `json:"metadata"`
+	Items     []json.RawMessage `json:"items"`
+}
+
+// archiveObject is the type of both.
+const archiveObject = "conversation.archive"
 
 type archivedResponse struct {
 	ID        string            `json:"id"`
@@ -136,7 +157,7 @@ func (s *Store) chain(ctx context.Context, root string) (*archived, error) {
 		return nil, err
 	}
 	defer rows.Close()
-	doc := &archived{ID: root, Object: "conversation.archive"}
+	doc := &archived{ID: root, Object: archiveObject}
 	for rows.Next() {
 		var id, status string
 		var created int64
@@ -158,6 +179,51 @@ func (s *Store) chain(ctx context.Context, root string) (*archived, error) {
 		}
 	}
 	return doc, rows.Err()
+}
+
+// end archives a conversation, as keep does a chain, and ends it, unless it has gone on meanwhile.
+func (s *Store) end(ctx context.Context, id string) error {
+	if s.holds(id) {
+		return nil
+	}
+	doc := archivedConversation{ID: id, Object: archiveObject, Items: []json.RawMessage{}}
+	var used, next int64
+	err := s.read.QueryRowContext(ctx, "SELECT created / 1000, used, metadata, next FROM conversations WHERE id = ?", id).Scan(&doc.CreatedAt, &used, (*[]byte)(&doc.Metadata), &next)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err == nil && s.o.Archive != "" {
+		var items []Item
+		items, err = conversationItems(ctx, s.read, id, next)
+		for _, i := range items {
+			doc.Items = append(doc.Items, i.Body)
+		}
+		if err == nil {
+			err = writeFile(s.o.Archive, s.archive(id), doc)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return s.transact(ctx, func(tx *sql.Tx) error { // Close waits for this with the lock that do takes
+		if s.o.Archive == "" {
+			_, err := tx.ExecContext(ctx, "DELETE FROM conversations WHERE id = ? AND used = ?", id, used)
+			return err
+		}
+		var at int64
+		err := tx.QueryRowContext(ctx, "SELECT used FROM conversations WHERE id = ?", id).Scan(&at)
+		switch {
+		case errors.Is(err, sql.ErrNoRows): // it was removed while its archive was written
+			return s.removeArchive(id)
+		case err != nil || at != used:
+			return err
+		}
+		_, err = tx.ExecContext(ctx, "UPDATE conversations SET archived = 1, metadata = x'', items = 0, bytes = 0 WHERE id = ?", id)
+		if err == nil {
+			_, err = tx.ExecContext(ctx, "DELETE FROM conversation_items WHERE conversation = ?", id)
+		}
+		return err
+	})
 }
 
 // writeFile writes a document as a file of the user's alone, in place of one that is there.

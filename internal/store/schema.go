@@ -45,6 +45,31 @@ var migrations = []string{
 		body     BLOB NOT NULL,
 		PRIMARY KEY (response, first)
 	) STRICT;`,
+
+	// 3: conversations with their items. A response that was made on one builds on the items before at. Of a conversation that is
+	// archived only the owner is left, who may have the archive removed.
+	`ALTER TABLE responses ADD COLUMN conversation TEXT NOT NULL DEFAULT '';
+	ALTER TABLE responses ADD COLUMN at INTEGER NOT NULL DEFAULT 0;
+	CREATE TABLE conversations (
+		id       TEXT PRIMARY KEY,
+		owner    BLOB NOT NULL,
+		created  INTEGER NOT NULL,
+		used     INTEGER NOT NULL,
+		archived INTEGER NOT NULL,
+		metadata BLOB NOT NULL,
+		next     INTEGER NOT NULL,
+		items    INTEGER NOT NULL,
+		bytes    INTEGER NOT NULL
+	) STRICT;
+	CREATE INDEX conversations_idle ON conversations (used) WHERE archived = 0;
+	CREATE TABLE conversation_items (
+		conversation TEXT NOT NULL REFERENCES conversations (id) ON DELETE CASCADE,
+		n            INTEGER NOT NULL,
+		id           TEXT NOT NULL,
+		body         BLOB NOT NULL,
+		PRIMARY KEY (conversation, n),
+		UNIQUE (id, conversation)
+	) STRICT, WITHOUT ROWID;`,
 }
 
 // migrate brings a database up to date, each step with its number in one transaction. One from a newer version is left as it is.

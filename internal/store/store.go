@@ -1,5 +1,5 @@
-// Package store keeps what clients ask to be kept: responses with the items that went into them and came out, in a SQLite
-// database, and what they build on. It knows ids, owners, chains and times; a body or an item is JSON of the protocol's.
+// Package store keeps what clients ask to be kept: responses with the items that went into them and came out, what they build on,
+// and conversations, in a SQLite database. It knows ids, owners, chains and times; a body or an item is JSON of the protocol's.
 //
 // A database has a write-ahead log, and its commits do not wait for the disk. What was committed survives the end of this
 // process, however it ends, kill -9 included. A power loss may take the commits of the last moments, never a part of one, and
@@ -49,8 +49,8 @@ const (
 type Options struct {
 	Mode Mode
 	Dir  string // of the database; made when it is first needed
-	// Responses is for how long responses are kept, Conversation after how long without a new one a chain is archived; 0: for
-	// ever, never.
+	// Responses is for how long responses are kept, Conversation after how long without a new one a chain is archived, and a
+	// conversation ends; 0: for ever, never.
 	Responses, Conversation time.Duration
 	Archive                 string // folder of archives; "": none are written
 	// Note is told once of what a person should know, such as that another process has the database.
@@ -75,6 +75,10 @@ type Response struct {
 	Body     []byte // as it was last told
 	Input    []Item // its own, without those of Previous
 	Output   []Item
+
+	Conversation string // that it is made on, "" if none; excludes Previous
+	At           int64  // where that ended then
+	Joins        bool   // its items are added to the conversation when it is finished
 	// Events are kept with it, behind those that were kept before; nil: none.
 	Events *Events
 }
@@ -110,6 +114,9 @@ type Store struct {
 	read   *sql.DB
 	stop   chan struct{}
 	done   chan struct{}
+
+	holding sync.Mutex
+	held    map[string]bool // conversations that a response in progress holds
 }
 
 // New makes a store and opens nothing.
@@ -243,11 +250,15 @@ func (s *Store) connect(mode Mode) (err error) {
 	return err
 }
 
-// do runs f in a transaction.
+// do opens the database and runs f in a transaction.
 func (s *Store) do(ctx context.Context, f func(tx *sql.Tx) error) error {
 	if err := s.open(); err != nil {
 		return err
 	}
+	return s.transact(ctx, f)
+}
+
+func (s *Store) transact(ctx context.Context, f func(tx *sql.Tx) error) error {
 	tx, err := s.write.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -286,15 +297,15 @@ func (s *Store) Begin(ctx context.Context, r *Response) error {
 			}
 		}
 		now := s.o.Now().UnixMilli()
-		_, err := tx.ExecContext(ctx, "INSERT INTO responses (id, owner, previous, root, depth, status, created, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-			r.ID, r.Owner[:], r.Previous, root, depth, InProgress, now, r.Body)
+		_, err := tx.ExecContext(ctx, "INSERT INTO responses (id, owner, previous, root, depth, status, created, body, conversation, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+			r.ID, r.Owner[:], r.Previous, root, depth, InProgress, now, r.Body, r.Conversation, r.At)
 		if err == nil {
 			err = insert(ctx, tx, r.ID, false, r.Input)
 		}
 		if err == nil {
 			err = insertEvents(ctx, tx, r.ID, r.Events)
 		}
-		if err == nil {
+		if err == nil && r.Conversation == "" { // which has an archive of its own
 			_, err = tx.ExecContext(ctx, "INSERT INTO chains (root, used, archived) VALUES (?, ?, 0) ON CONFLICT (root) DO UPDATE SET used = excluded.used, archived = 0", root, now)
 		}
 		return err
@@ -356,7 +367,8 @@ func (s *Store) Events(ctx context.Context, owner Owner, id string, n int) (*Eve
 	return e, err
 }
 
-// Finish keeps how a response that was in progress ended. One that was deleted meanwhile stays so: then the error is ErrUnknown.
+// Finish keeps how a response that was in progress ended, and in the same transaction adds its items to its conversation. A
+// response that was deleted meanwhile stays so: then the error is ErrUnknown.
 func (s *Store) Finish(ctx context.Context, r *Response) error {
 	return s.do(ctx, func(tx *sql.Tx) error {
 		var root string
@@ -366,6 +378,9 @@ func (s *Store) Finish(ctx context.Context, r *Response) error {
 		}
 		if err == nil {
 			err = insert(ctx, tx, r.ID, true, r.Output)
+		}
+		if err == nil && r.Joins {
+			err = s.join(ctx, tx, r)
 		}
 		if err == nil {
 			err = insertEvents(ctx, tx, r.ID, r.Events)
@@ -402,54 +417,70 @@ func (s *Store) look() error {
 }
 
 // Chain gives the inputs and outputs of a response and of all that it builds on, the oldest first; withoutOwn leaves out the
-// output of the response itself.
+// output of the response itself, and then a conversation that is gone does not count.
 func (s *Store) Chain(ctx context.Context, owner Owner, id string, withoutOwn bool) ([]Item, error) {
 	if err := s.look(); err != nil {
 		return nil, err
 	}
-	rows, err := s.read.QueryContext(ctx, `
-		WITH RECURSIVE chain (id, previous, up) AS (
-			SELECT id, previous, 0 FROM responses WHERE id = ?1 AND owner = ?2
-			UNION ALL
-			SELECT r.id, r.previous, up + 1 FROM chain JOIN responses r ON r.id = chain.previous AND r.owner = ?2 WHERE up <= ?3
-		)
-		SELECT up, chain.id, previous, output, items.id, items.body FROM chain LEFT JOIN items ON items.response = chain.id
-		ORDER BY up DESC, output, n`, id, owner[:], MaxChain)
-	if err != nil {
+	items, on, at, err := s.links(ctx, owner, id, withoutOwn)
+	if err != nil || on == "" {
+		return items, err
+	}
+	switch _, err := conversation(ctx, s.read, owner, on); {
+	case errors.Is(err, ErrUnknown) && withoutOwn:
+		return items, nil
+	case err != nil:
 		return nil, err
 	}
+	before, err := conversationItems(ctx, s.read, on, at)
+	return append(before, items...), err
+}
+
+// links are the items of a chain, and what its first response was made on.
+func (s *Store) links(ctx context.Context, owner Owner, id string, withoutOwn bool) (items []Item, on string, at int64, err error) {
+	rows, err := s.read.QueryContext(ctx, `
+		WITH RECURSIVE chain (id, previous, conversation, at, up) AS (
+			SELECT id, previous, conversation, at, 0 FROM responses WHERE id = ?1 AND owner = ?2
+			UNION ALL
+			SELECT r.id, r.previous, r.conversation, r.at, up + 1 FROM chain JOIN responses r ON r.id = chain.previous AND r.owner = ?2 WHERE up <= ?3
+		)
+		SELECT up, chain.previous, chain.conversation, chain.at, output, items.id, items.body FROM chain LEFT JOIN items ON items.response = chain.id
+		ORDER BY up DESC, output, n`, id, owner[:], MaxChain)
+	if err != nil {
+		return nil, "", 0, err
+	}
 	defer rows.Close()
-	var items []Item
-	first, any := true, false
+	any := false
 	for rows.Next() {
 		var up int
-		var of, previous string
+		var previous, of string
+		var position int64
 		var output sql.NullBool
 		var item sql.NullString
 		var body []byte
-		if err := rows.Scan(&up, &of, &previous, &output, &item, &body); err != nil {
-			return nil, err
+		if err := rows.Scan(&up, &previous, &of, &position, &output, &item, &body); err != nil {
+			return nil, "", 0, err
 		}
-		if any = true; first {
+		if !any {
 			switch {
 			case up > MaxChain:
-				return nil, ErrLong
+				return nil, "", 0, ErrLong
 			case previous != "": // deleted, or expired
-				return nil, ErrUnknown
+				return nil, "", 0, ErrUnknown
 			}
-			first = false
+			any, on, at = true, of, position
 		}
 		if item.Valid && !(withoutOwn && up == 0 && output.Bool) {
 			items = append(items, Item{item.String, body})
 		}
 	}
 	if err := rows.Err(); err != nil {
-		return nil, err
+		return nil, "", 0, err
 	}
 	if !any {
-		return nil, ErrUnknown
+		return nil, "", 0, ErrUnknown
 	}
-	return items, nil
+	return items, on, at, nil
 }
 
 // Item finds an item by its id.
@@ -458,7 +489,11 @@ func (s *Store) Item(ctx context.Context, owner Owner, id string) (*Item, error)
 		return nil, err
 	}
 	i := &Item{ID: id}
-	err := s.read.QueryRowContext(ctx, "SELECT i.body FROM items i JOIN responses r ON r.id = i.response WHERE i.id = ? AND r.owner = ? ORDER BY r.created DESC LIMIT 1", id, owner[:]).Scan(&i.Body)
+	err := s.read.QueryRowContext(ctx, `
+		SELECT i.body, r.created FROM items i JOIN responses r ON r.id = i.response WHERE i.id = ?1 AND r.owner = ?2
+		UNION ALL
+		SELECT i.body, c.created FROM conversation_items i JOIN conversations c ON c.id = i.conversation WHERE i.id = ?1 AND c.owner = ?2
+		ORDER BY 2 DESC LIMIT 1`, id, owner[:]).Scan(&i.Body, new(int64))
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, ErrUnknown
 	}
@@ -481,10 +516,8 @@ func (s *Store) Delete(ctx context.Context, owner Owner, id string) error {
 		}
 		return err
 	})
-	if err == nil && s.o.Archive != "" {
-		if err := os.Remove(s.archive(root)); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return regular.Short(err)
-		}
+	if err == nil {
+		err = s.removeArchive(root)
 	}
 	return err
 }

@@ -17,7 +17,7 @@ const whole = `{
  "model": "m", "stream": false, "instructions": "Be brief.", "max_output_tokens": 100, "max_tool_calls": 2, "parallel_tool_calls": false,
  "temperature": 0.5, "top_p": 0.9, "top_k": 40, "seed": 1, "stop": ["END"], "top_logprobs": 2, "logit_bias": {"7": 1},
  "include": ["message.output_text.logprobs"], "reasoning": {"effort": "low", "summary": "auto"}, "truncation": "auto", "store": true,
- "metadata": {"k": "v"}, "prompt_cache_key": "k", "safety_identifier": "s", "background": false, "previous_response_id": null,
+ "metadata": {"k": "v"}, "prompt_cache_key": "k", "safety_identifier": "s", "background": false, "previous_response_id": null, "conversation": null,
  "context_management": [{"type": "compaction", "compact_threshold": 1000}],
  "text": {"verbosity": "low", "format": {"type": "json_schema", "name": "n", "schema": {"type": "object"}, "strict": false}},
  "tools": [
@@ -66,6 +66,7 @@ func special() map[string]string {
 		"reference":                   item(`{"type": "item_reference", "id": "msg_1"}`),
 		"previous response":           m(`"previous_response_id": "resp_1"`),
 		"conversation":                m(`"conversation": {"id": "conv_1"}`),
+		"conversation without an id":  m(`"conversation": {}`),
 		"prompt":                      m(`"prompt": {"id": "pmpt_1"}`),
 		"background":                  m(`"background": true`),
 		"truncation unknown":          m(`"truncation": "some"`),

@@ -26,7 +26,7 @@ type request struct {
 	summary   bool            // reasoning comes as a summary
 	body      response        // what of the request stands in its response
 	store     bool            // it is kept in the store, with its input
-	kept      bool            // it is kept there, or by its connection
+	kept      bool            // it is kept there, by its connection or by a conversation
 	warm      bool            // only its prompt is computed, for what builds on it
 	previous  string          // the response that it builds on
 	compacts  bool            // its answer is a summary of the conversation
@@ -34,6 +34,9 @@ type request struct {
 	threshold int             // tokens of the prompt above which there is such a summary before the answer; 0: there is none
 	link      *link           // that response, if it is its connection's
 	input     []store.Item    // as it is kept
+
+	conversation string // that it is made on
+	at           int64  // where that ended
 }
 
 // tool is what a function of the model's is to the client.
@@ -87,6 +90,7 @@ func decode(body wire.Value, d *decoder) (*request, *chat.Error) {
 	d.instructions(body.Get("instructions"))
 	d.declare(body.Get("tools"))
 	d.previous(body.Get("previous_response_id"))
+	d.conversation(body.Get("conversation"))
 	d.input(body.Get("input"))
 	d.toolChoice(body.Get("tool_choice"))
 	r.body.ParallelToolCalls = true
@@ -115,6 +119,8 @@ type decoder struct {
 	refuseHosted bool
 	keeps        bool // responses are stored unless a request says otherwise
 	past         past
+	known        map[string]bool // ids of the items of the conversation; nil: there is none
+	referred     *store.Item     // by the last item_reference
 	newID        func(prefix string) string
 	turn         *wire.Parts // of the assistant, under way; nil: none
 	compact      bool        // the route is that for compaction
@@ -128,10 +134,8 @@ func (h handler) decoder(r *http.Request) *decoder {
 
 // notHere refuses what there is not.
 func (d *decoder) notHere(body wire.Value) {
-	for _, name := range []string{"conversation", "prompt"} {
-		if v := body.Get(name); !v.Absent() {
-			d.Fail(v, "stored conversations and prompts are not served: send what they say as input")
-		}
+	if v := body.Get("prompt"); !v.Absent() {
+		d.Fail(v, "stored prompts are not served: send what they say as input")
 	}
 }
 

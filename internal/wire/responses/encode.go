@@ -24,6 +24,7 @@ type response struct {
 	Error             *failure          `json:"error"`
 	Model             string            `json:"model"`
 	PreviousID        *string           `json:"previous_response_id"`
+	Conversation      *conversationID   `json:"conversation,omitempty"`
 	Instructions      json.RawMessage   `json:"instructions"`
 	Output            []any             `json:"output"`
 	Tools             []json.RawMessage `json:"tools"`

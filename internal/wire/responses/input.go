@@ -30,14 +30,14 @@ func (d *decoder) input(v wire.Value) {
 				return
 			}
 			d.item(item)
-			if d.keepsItems() && d.Err() == nil {
+			if d.keepsItems() {
 				d.keepItem(item)
 			}
 			d.r.compacts = d.OptString(item.Get("type")) == compactionTrigger
 		}
 		d.endTurn()
 	case wire.Missing, wire.Null:
-		if d.r.previous != "" || d.r.warm { // there is a prompt, or none is needed yet
+		if d.r.previous != "" || d.r.conversation != "" || d.r.warm { // there is a prompt, or none is needed yet
 			break
 		}
 		d.Fail(v, "is required and must be a string or an array of items")

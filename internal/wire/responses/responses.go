@@ -48,6 +48,7 @@ func (p Protocol) Mount(mux *http.ServeMux, o wire.Options) {
 		wire.Handle(mux, base, "/responses/{id}", http.HandlerFunc(h.one))
 		wire.Handle(mux, base, "/responses/{id}/cancel", wire.Method(p.WriteError, http.MethodPost, h.cancelOne))
 		wire.Handle(mux, base, "/responses/{id}/input_items", wire.Method(p.WriteError, http.MethodGet, h.inputItems))
+		h.mountConversations(mux, base)
 	}
 	mux.Handle(azure+"/deployments/{name}/responses", h.deployment(h.responses))
 	mux.Handle(azure+"/deployments/{name}/responses/input_tokens", h.deployment(count.ServeHTTP))
@@ -61,7 +62,8 @@ func (Protocol) Speaks(r *http.Request) bool {
 		_, path, _ = strings.Cut(rest, "/")
 		path = "/" + path
 	}
-	return path == "/responses" || strings.HasPrefix(path, "/responses/")
+	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	return first == "responses" || first == "conversations"
 }
 
 // keepAlive is what a stream says while nothing is said.
@@ -120,6 +122,12 @@ func (h handler) generate(w http.ResponseWriter, r *http.Request, req *request, 
 	h.Queued = body.Close
 	rep := newReply(h, r, w.Header(), req)
 	fail := h.WriteError
+	release, err := h.hold(r, req)
+	if err != nil {
+		fail(w, r, err)
+		return
+	}
+	defer release()
 	x := exchangeOf(r.Context())
 	if x != nil {
 		h.Frame = x.frame

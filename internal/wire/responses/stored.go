@@ -35,7 +35,7 @@ func (p past) failed(err error, unknown *chat.Error) *chat.Error {
 	case p.ctx.Err() != nil:
 		return chat.AsError(p.ctx.Err())
 	}
-	return &chat.Error{Kind: chat.Internal, Msg: "stored responses cannot be read: " + err.Error(), Err: err}
+	return &chat.Error{Kind: chat.Internal, Msg: "what is stored cannot be read or changed: " + err.Error(), Err: err}
 }
 
 // refusal is what a request did wrong by which the store gave an error; nil if the error is the store's own.
@@ -45,6 +45,12 @@ func refusal(err error, unknown *chat.Error) *chat.Error {
 		return unknown
 	case errors.Is(err, store.ErrLong):
 		return &chat.Error{Kind: chat.Invalid, Param: unknown.Param, Bound: chat.BoundChain, Msg: err.Error() + ": send the conversation as input"}
+	case errors.Is(err, store.ErrFull):
+		return &chat.Error{Kind: chat.Invalid, Bound: chat.BoundConversation, Msg: err.Error() + ": begin another one"}
+	case errors.Is(err, store.ErrTwice):
+		return &chat.Error{Kind: chat.Invalid, Param: "items", Code: "duplicate_item", Msg: err.Error()}
+	case errors.Is(err, store.ErrHeld):
+		return &chat.Error{Kind: chat.Invalid, Code: "conversation_locked", Msg: err.Error() + ": try again when it has ended"}
 	}
 	return nil
 }
@@ -81,6 +87,7 @@ func (d *decoder) reference(v wire.Value) {
 			Msg: "there is no item " + wire.Quote(id) + " here: it was not stored, or is deleted or expired; send the item itself"}))
 		return
 	}
+	d.referred = i
 	d.stored(*i, v)
 }
 
@@ -100,11 +107,17 @@ func (d *decoder) stored(i store.Item, at wire.Value) {
 // maxItem bounds the bytes of an item that is stored.
 const maxItem = 16 << 20
 
-// keepItem notes an item of the input as it is kept: with an id and a type, its text in parts, as it is listed later.
+// keepItem notes an item of the input as it is kept: with an id, a type and a status, its text in parts, as it is listed later.
 func (d *decoder) keepItem(item wire.Value) {
+	if d.Err() != nil {
+		return
+	}
 	kind := d.OptString(item.Get("type"))
 	if kind == "item_reference" {
-		return // what it refers to is stored already
+		if !d.compact { // then stored has it already
+			d.note(*d.referred, item)
+		}
+		return
 	}
 	id := d.OptString(item.Get("id"))
 	if id == "" {
@@ -113,11 +126,15 @@ func (d *decoder) keepItem(item wire.Value) {
 	b := []byte(`{"id":`)
 	b = wire.AppendString(b, id)
 	if kind == "" {
+		kind = "message"
 		b = append(b, `,"type":"message"`...)
+	}
+	if slices.Contains(withStatus, kind) && item.Get("status").Absent() {
+		b = append(b, `,"status":"completed"`...)
 	}
 	for key, v := range item.Fields() {
 		switch {
-		case key == "id":
+		case key == "id", key == "status" && v.Absent():
 			continue
 		case key == "content" && v.Kind() == wire.String:
 			part := "input_text"
@@ -131,14 +148,26 @@ func (d *decoder) keepItem(item wire.Value) {
 			b = append(b, raw(v)...)
 		}
 	}
-	b = append(b, '}')
-	if len(b) > maxItem && d.r.store {
-		d.FailWith(&chat.Error{Kind: chat.TooLarge, Param: item.Path(), Bound: chat.BoundItem,
-			Msg: "an item that is stored may have at most 16 MiB; send store: false"})
-		return
-	}
-	d.r.input = append(d.r.input, store.Item{ID: id, Body: b})
+	d.note(store.Item{ID: id, Body: append(b, '}')}, item)
 }
+
+// note adds an item to those that are stored.
+func (d *decoder) note(i store.Item, at wire.Value) {
+	switch {
+	case len(i.Body) > maxItem && (d.r.store || d.known != nil):
+		d.FailWith(&chat.Error{Kind: chat.TooLarge, Param: at.Path(), Bound: chat.BoundItem,
+			Msg: "an item that is stored may have at most 16 MiB; store: false without a conversation stores none"})
+	case d.known[i.ID]:
+		d.FailWith(&chat.Error{Kind: chat.Invalid, Param: at.Path(), Code: "duplicate_item",
+			Msg: "the conversation has an item " + wire.Quote(i.ID) + " already: send only what is new"})
+	case d.known != nil:
+		d.known[i.ID] = true
+	}
+	d.r.input = append(d.r.input, i)
+}
+
+// withStatus are items that always tell of one where they are listed.
+var withStatus = []string{"message", "function_call", "function_call_output"}
 
 // keepText is keepItem for an input that is one text.
 func (d *decoder) keepText(v wire.Value) {
@@ -244,9 +273,12 @@ func (k *kept) key() activeKey { return activeKey{k.record.Owner, k.record.ID} }
 func (r *reply) keep(h handler, req *http.Request, cancel context.CancelCauseFunc, j *job) {
 	r.body.Store = r.req.store
 	k := &kept{store: h.Store, ctx: context.WithoutCancel(req.Context()), active: h.active, job: j,
-		record: store.Response{ID: r.body.ID, Owner: wire.InfoFrom(req.Context()).Owner, Previous: r.req.previous, Input: r.req.input}}
+		record: store.Response{ID: r.body.ID, Owner: wire.InfoFrom(req.Context()).Owner, Previous: r.req.previous, Input: r.req.input,
+			Conversation: r.req.conversation, At: r.req.at}}
 	k.run = &running{cancel: cancel, done: make(chan struct{}), apart: j != nil}
 	switch {
+	case !r.req.store && r.req.conversation != "":
+		k.store = joining{h.Store}
 	case !r.req.store:
 		k.store = exchangeOf(req.Context()).session
 	case r.req.link != nil:
@@ -334,6 +366,7 @@ func (r *reply) settle() *chat.Error {
 	for _, i := range r.items {
 		k.record.Output = append(k.record.Output, store.Item{ID: i.id, Body: wire.Marshal(r.toStore(i))})
 	}
+	k.record.Joins = r.joins()
 	if err := k.store.Finish(k.ctx, &k.record); err != nil && !errors.Is(err, store.ErrUnknown) {
 		return storeError(err)
 	}
@@ -433,11 +466,14 @@ func (h handler) remove(w http.ResponseWriter, r *http.Request) {
 	if run := h.active.get(activeKey{p.owner, id}); run != nil && run.apart {
 		run.cancel(errCancelled)
 	}
-	wire.WriteJSON(w, http.StatusOK, struct {
-		ID      string `json:"id"`
-		Object  string `json:"object"`
-		Deleted bool   `json:"deleted"`
-	}{id, "response", true})
+	wire.WriteJSON(w, http.StatusOK, deletion{id, "response", true})
+}
+
+// deletion says that something was deleted.
+type deletion struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Deleted bool   `json:"deleted"`
 }
 
 // cancelOne ends a response that is in progress, and answers with it once it has ended. One in the background may be cancelled
@@ -476,6 +512,11 @@ func (h handler) inputItems(w http.ResponseWriter, r *http.Request) {
 		h.WriteError(w, r, p.failed(err, noResponse(id)))
 		return
 	}
+	h.page(w, r, items)
+}
+
+// page answers with those of the items, the oldest of which comes first, that the query asks for.
+func (h handler) page(w http.ResponseWriter, r *http.Request, items []store.Item) {
 	limit, order, bad := pageOf(r.URL.Query().Get("limit"), r.URL.Query().Get("order"))
 	if bad != nil {
 		h.WriteError(w, r, bad)
@@ -495,13 +536,17 @@ func (h handler) inputItems(w http.ResponseWriter, r *http.Request) {
 	after, ok := find("after")
 	before, ok2 := find("before")
 	if !ok || !ok2 {
-		h.WriteError(w, r, &chat.Error{Kind: chat.Invalid, Param: "after", Msg: "after and before are ids of items of the response"})
+		h.WriteError(w, r, &chat.Error{Kind: chat.Invalid, Param: "after", Msg: "after and before are ids of items that are listed"})
 		return
 	}
 	if before >= 0 {
 		items = items[:before]
 	}
-	items = items[min(after+1, len(items)):]
+	writePage(w, items[min(after+1, len(items)):], limit)
+}
+
+// writePage answers with the first of the items.
+func writePage(w http.ResponseWriter, items []store.Item, limit int) {
 	page := struct {
 		Object  string            `json:"object"`
 		Data    []json.RawMessage `json:"data"`

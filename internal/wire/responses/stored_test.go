@@ -52,10 +52,13 @@ type document struct {
 	ID, Status, Object string
 	Deleted, Store     bool
 	Background         bool
-	HasMore            bool             `json:"has_more"`
-	PreviousID         string           `json:"previous_response_id"`
-	FirstID            string           `json:"first_id"`
-	LastID             string           `json:"last_id"`
+	HasMore            bool   `json:"has_more"`
+	PreviousID         string `json:"previous_response_id"`
+	FirstID            string `json:"first_id"`
+	LastID             string `json:"last_id"`
+	CreatedAt          int64  `json:"created_at"`
+	Conversation       *struct{ ID string }
+	Metadata           map[string]any
 	Output, Data       []map[string]any // items
 	Error              *struct{ Code, Message, Param string }
 }
