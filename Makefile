@@ -103,7 +103,7 @@ $(VENV)/mlx/.done-lm: $(VENV)/mlx/.done
 	$(VENV)/mlx/bin/pip install -q 'mlx-lm==0.32.2'
 	touch $@
 
-interop: build $(VENV)/.done $(VENV)/previous/.done ## the official SDKs in Python, Go and TypeScript and Claude Code, Codex, opencode and aider against a running server
+interop: build $(VENV)/.done $(VENV)/previous/.done ## the official SDKs in Python, Go and TypeScript and Claude Code (also through LiteLLM), Codex, opencode and aider against a running server
 	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/bin/python interop/python/test_sdk.py
 	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/bin/python interop/python/test_scripted.py
 	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/previous/bin/python interop/python/test_scripted.py
@@ -116,14 +116,14 @@ interop: build $(VENV)/.done $(VENV)/previous/.done ## the official SDKs in Pyth
 	cd interop/go && HEARTH_BIN=$(CURDIR)/bin/hearth go test -count=1 ./...
 	@if command -v npm >/dev/null; then $(MAKE) interop-npm; \
 	elif test "$$CI" = true; then echo "npm is missing" >&2; exit 1; \
-	else echo "skipped, because npm is missing: the TypeScript SDKs, Claude Code, Codex, opencode, and aider beside it" >&2; fi
+	else echo "skipped, because npm is missing: the TypeScript SDKs, Claude Code, Codex, opencode, and LiteLLM and aider beside them" >&2; fi
 
 # What comes from npm is installed outside the tree, at the versions its package.json pins.
-interop-npm: build $(VENV)/typescript/.done $(VENV)/claude/.done $(VENV)/agents/.done $(VENV)/aider/.done
+interop-npm: build $(VENV)/typescript/.done $(VENV)/claude/.done $(VENV)/litellm/.done $(VENV)/agents/.done $(VENV)/aider/.done
 	cp interop/typescript/*.mjs $(VENV)/typescript/
 	rm -rf $(VENV)/typescript/encoder && python3 interop/python/encoder.py $(VENV)/typescript/encoder
 	cd $(VENV)/typescript && HEARTH_BIN=$(CURDIR)/bin/hearth SCRIPT=$(CURDIR)/interop/scripted.jsonl ENCODER=$(CURDIR)/$(VENV)/typescript/encoder node --test
-	go test -count=1 ./interop/claude -hearth $(CURDIR)/bin/hearth -claude $(CURDIR)/$(VENV)/claude/node_modules/.bin/claude
+	go test -count=1 ./interop/claude -hearth $(CURDIR)/bin/hearth -claude $(CURDIR)/$(VENV)/claude/node_modules/.bin/claude -litellm $(CURDIR)/$(VENV)/litellm/bin/litellm
 	go test -count=1 ./interop/agents -hearth $(CURDIR)/bin/hearth -codex $(CURDIR)/$(VENV)/agents/node_modules/.bin/codex -opencode $(CURDIR)/$(VENV)/agents/node_modules/.bin/opencode -aider $(CURDIR)/$(VENV)/aider/bin/aider
 
 $(VENV)/%/.done: interop/%/package.json
@@ -136,6 +136,12 @@ $(VENV)/aider/.done: interop/agents/requirements.txt
 	@for p in python3 python3.12 python3.11 python3.10; do \
 	  if $$p -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 13))' 2>/dev/null; then $$p -m venv $(@D); exit; fi; \
 	done; echo "aider needs Python 3.10, 3.11 or 3.12" >&2; exit 1
+	$(@D)/bin/pip install -q --no-compile -r $<
+	touch $@
+
+# What is not compiled here is compiled as far as it is used, when it is first.
+$(VENV)/litellm/.done: interop/claude/requirements.txt
+	python3 -m venv $(@D)
 	$(@D)/bin/pip install -q --no-compile -r $<
 	touch $@
 

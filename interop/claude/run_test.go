@@ -2,6 +2,7 @@ package claude
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
@@ -23,12 +24,13 @@ import (
 
 var (
 	claudeFlag = flag.String("claude", "", "the claude executable; without it the tests are skipped")
+	proxyFlag  = flag.String("litellm", "", "the litellm executable; without it the tests of gateways are skipped")
 	hearthFlag = flag.String("hearth", "", "the hearth binary under test")
 	showFlag   = flag.Bool("show", false, "print the events of the runs")
 )
 
-// limit is how long one run of Claude Code may take.
-const limit = time.Minute
+// limit is how long one run of Claude Code may take, on a machine that has other work too.
+const limit = 2 * time.Minute
 
 func hearthBinary(t *testing.T) string {
 	t.Helper()
@@ -45,6 +47,8 @@ func hearthBinary(t *testing.T) string {
 type server struct {
 	dir    string
 	url    string
+	front  string // the address that Claude Code is told; "" is url
+	path   string // of the calls of the model; "" is /v1/messages
 	stderr *log
 }
 
@@ -172,7 +176,7 @@ func (s *server) untold(t *testing.T, home string, args ...string) *run {
 func (s *server) untoldCommand(t *testing.T, home string, args ...string) (*exec.Cmd, *run) {
 	t.Helper()
 	cmd, r := s.command(t, home, *claudeFlag, args...)
-	cmd.Env = append(cmd.Env, "ANTHROPIC_BASE_URL="+s.url, "ANTHROPIC_AUTH_TOKEN=any", "ANTHROPIC_MODEL=demo", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1")
+	cmd.Env = append(cmd.Env, "ANTHROPIC_BASE_URL="+cmp.Or(s.front, s.url), "ANTHROPIC_AUTH_TOKEN="+anyKey, "ANTHROPIC_MODEL=demo", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1")
 	return cmd, r
 }
 
@@ -302,16 +306,17 @@ type call struct {
 
 var field = regexp.MustCompile(`(\w+)=("(?:[^"\\]|\\.)*"|\S+)`)
 
-// parse reads the log of the calls of /v1/messages, in the order they began.
+// parse reads the log of the calls of the model, in the order they began.
 func (s *server) parse(t *testing.T) []call {
 	t.Helper()
+	path := cmp.Or(s.path, "/v1/messages")
 	var all []call
 	for line := range strings.Lines(s.stderr.String()) {
 		f := map[string]string{}
 		for _, m := range field.FindAllStringSubmatch(line, -1) {
 			f[m[1]] = m[2]
 		}
-		if f["msg"] != "request" || f["path"] != "/v1/messages" {
+		if f["msg"] != "request" || f["path"] != path {
 			continue
 		}
 		c := call{status: f["status"], prompt: number(f["prompt_tokens"]), cached: number(f["cached_tokens"]), output: number(f["output_tokens"])}

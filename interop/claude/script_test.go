@@ -53,4 +53,10 @@ type event struct {
 	}
 	ParentToolUse string `json:"parent_tool_use_id"`
 	ModelUsage    map[string]struct{ ContextWindow int }
+	Usage         struct {
+		Input   int `json:"input_tokens"`
+		Written int `json:"cache_creation_input_tokens"`
+		Read    int `json:"cache_read_input_tokens"`
+		Output  int `json:"output_tokens"`
+	}
 }
