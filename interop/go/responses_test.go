@@ -81,6 +81,10 @@ func respond(t *testing.T, client openai.Client) {
 	if err := pages.Err(); err != nil || len(items) < 3 || items[0] != "message" || items[len(items)-1] != "function_call_output" {
 		t.Errorf("%v, %v", items, err)
 	}
+	window, err := client.Responses.Compact(ctx, responses.ResponseCompactParams{Model: "test-model", PreviousResponseID: param.NewOpt(next.ID)})
+	if err != nil || len(window.Output) != 2 || window.Output[0].Type != "message" || window.Output[1].Type != "compaction" || window.Output[1].EncryptedContent == "" {
+		t.Errorf("%v, %v", window, err)
+	}
 	if err := client.Responses.Delete(ctx, next.ID); err != nil {
 		t.Error(err)
 	}

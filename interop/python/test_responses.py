@@ -128,6 +128,27 @@ class Scripted(Served):
         with self.assertRaises(openai.BadRequestError):
             self.client.responses.cancel(later.id)
 
+    def test_compact(self):
+        """By the route, by its item and before an answer; the conversation goes on from each."""
+        if not hasattr(self.client.responses, "compact"):
+            self.skipTest("this version cannot compact")
+        first = self.client.responses.create(model="demo", input="Hi")
+        for ask in ({"previous_response_id": first.id}, {"input": [{"role": "user", "content": "Hi"}] + first.output, "instructions": "Be brief."}):
+            window = self.client.responses.compact(model="demo", **ask)
+            self.assertEqual(([i.type for i in window.output], window.object), (["message", "compaction"], "response.compaction"))
+            self.assertEqual(window.output[0].content[0].text, "Hi")
+            self.assertGreater(window.usage.output_tokens, 0)
+            go_on = [i.model_dump(exclude_none=True) for i in window.output] + [{"role": "user", "content": "Go on."}]
+            self.assertEqual(self.client.responses.create(model="demo", input=go_on).output_text, "It goes on.")
+        types = []
+        for e in self.client.responses.create(model="demo", previous_response_id=first.id, input=[{"type": "compaction_trigger"}], stream=True):
+            types.append(e.type)
+        self.assertEqual([i.type for i in e.response.output], ["compaction"])
+        self.assertIn("response.compaction.compacting", types)
+        self.assertEqual(self.client.responses.create(model="demo", previous_response_id=e.response.id, input="Go on.").output_text, "It goes on.")
+        r = self.client.responses.create(model="demo", previous_response_id=first.id, input="Hi", context_management=[{"type": "compaction", "compact_threshold": 1}])
+        self.assertEqual(([i.type for i in r.output], r.output_text), (["compaction", "message"], "It goes on."))
+
     def test_errors(self):
         client = self.client.with_options(max_retries=0)
         with self.assertRaises(openai.InternalServerError) as caught:

@@ -148,6 +148,14 @@ for (const [name, connect] of Object.entries(clients)) {
       await assert.rejects(client.responses.cancel(plain.id), OpenAI.BadRequestError);
     });
 
+    test('compact', async () => {
+      const first = await client.responses.create({ model: 'demo', input: 'Hi' });
+      const window = await client.responses.compact({ model: 'demo', previous_response_id: first.id });
+      assert.deepEqual([window.object, ...window.output.map((i) => i.type)], ['response.compaction', 'message', 'compaction']);
+      const next = await client.responses.create({ model: 'demo', input: [...window.output, { role: 'user', content: 'Go on.' }] });
+      assert.equal(next.output_text, 'It goes on.');
+    });
+
     test('errors', async () => {
       const once = client.withOptions({ maxRetries: 0 });
       await assert.rejects(once.chat.completions.create(ask('always overloaded')), (e) => e.status === 503 && e.code === 'server_overloaded');
