@@ -59,7 +59,9 @@ func TestTruncation(t *testing.T) {
 		if dropped = r.Usage.Dropped; dropped%2 != 0 {
 			t.Fatalf("turn %d: half a turn was left out: %d messages", turn, dropped)
 		}
-		from := func(n int) int { return respond(t, url+"/input_tokens", object{"model": "demo", "input": append(items[:1:1], items[n:]...)}).Tokens }
+		from := func(n int) int {
+			return respond(t, url+"/input_tokens", object{"model": "demo", "input": append(items[:1:1], items[n:]...)}).Tokens
+		}
 		if n := from(1 + dropped); n != r.Usage.Input {
 			t.Errorf("turn %d: the prompt has %d tokens, and what is left of the conversation %d", turn, r.Usage.Input, n)
 		}

@@ -199,6 +199,22 @@ class Agents(Served):
         for run in (lambda agent: agents.Runner.run(agent, "Weather in Paris?"), streamed):
             self.assertEqual(self.ask(run), ("It was: rain in Paris", "second"))
 
+    def test_compaction_session(self):
+        """A session that has its items compacted after every turn."""
+        agents.set_tracing_disabled(True)
+
+        async def main():
+            client = openai.AsyncOpenAI(base_url=self.server.url + "/v1", api_key="any")
+            session = agents.OpenAIResponsesCompactionSession("s", agents.SQLiteSession("s"), client=client, model="gpt-4.1", should_trigger_compaction=lambda _: True)
+            agent = agents.Agent(name="one", model=agents.OpenAIResponsesModel(model="demo", openai_client=client))
+            first = await agents.Runner.run(agent, "Hi", session=session)
+            kept = [i["type"] for i in await session.get_items()]
+            second = await agents.Runner.run(agent, "Go on.", session=session)
+            await client.close()
+            return first.final_output, kept, second.final_output
+
+        self.assertEqual(asyncio.run(main()), ("Hello, wörld", ["message", "compaction"], "It goes on."))
+
 
 if __name__ == "__main__":
     unittest.main()

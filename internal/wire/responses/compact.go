@@ -165,7 +165,24 @@ func (m managed) summarise(ctx context.Context, r *chat.Request) (iter.Seq2[chat
 	if s.Choice.Demands() {
 		s.Choice = chat.ToolChoice{}
 	}
-	return generateFitting(ctx, m.Generator, &s, stepCuts(s.Messages))
+	events, err := generateFitting(ctx, m.Generator, &s, stepCuts(s.Messages))
+	if err != nil || len(s.Tools) == 0 || s.Choice.Kind == chat.ChoiceNone {
+		return events, err
+	}
+	// A small model may call a tool all the same, until it knows of none.
+	wrote := false
+	return chained(events, func(e *chat.Event) { wrote = wrote || isText(e) }, func() (iter.Seq2[chat.Event, error], error) {
+		if wrote {
+			return nil, nil
+		}
+		s.Choice.Kind = chat.ChoiceNone
+		return generateFitting(ctx, m.Generator, &s, stepCuts(s.Messages))
+	}), nil
+}
+
+// isText tells an event with text that can be seen.
+func isText(e *chat.Event) bool {
+	return e.Kind == chat.EventText && strings.TrimSpace(e.Text) != ""
 }
 
 // summariseFirst writes a summary and then the answer to what the summary leaves of the conversation.
@@ -174,34 +191,52 @@ func (m managed) summariseFirst(ctx context.Context, r *chat.Request) (iter.Seq2
 	if err != nil {
 		return nil, err
 	}
-	return func(yield func(chat.Event, error) bool) {
-		var text strings.Builder
-		spent := chat.Usage{}
-		for e, err := range events {
-			switch {
-			case err == nil && e.Kind == chat.EventFinish: // the reply goes on
-				if e.Usage != nil {
-					spent = *e.Usage
-				}
-				continue
-			case e.Kind == chat.EventText:
-				text.WriteString(e.Text)
-			}
-			if !yield(e, err) || err != nil {
-				return
-			}
+	var text strings.Builder
+	note := func(e *chat.Event) {
+		if e.Kind == chat.EventText {
+			text.WriteString(e.Text)
 		}
+	}
+	return chained(events, note, func() (iter.Seq2[chat.Event, error], error) {
+		m.reply.summary = summaryEnds
 		after := *r
 		if s := strings.TrimSpace(text.String()); s != "" {
 			n := len(r.Messages)
 			after.Messages = summedUp(r.Messages, summary{s, n}, n-m.reply.req.summed)
 		}
-		answer, err := m.answer(ctx, &after)
-		if err != nil {
+		return m.answer(ctx, &after)
+	}), nil
+}
+
+// chained are the events of a reply and then those of another, which next makes; where it makes none they end with the first.
+// Both are one reply to whoever takes them. see is shown those of the first.
+func chained(first iter.Seq2[chat.Event, error], see func(*chat.Event), next func() (iter.Seq2[chat.Event, error], error)) iter.Seq2[chat.Event, error] {
+	return func(yield func(chat.Event, error) bool) {
+		finish := chat.Event{Kind: chat.EventFinish}
+		for e, err := range first {
+			if err == nil && e.Kind == chat.EventFinish {
+				finish = e
+				continue
+			}
+			see(&e)
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+		spent := chat.Usage{}
+		if finish.Usage != nil {
+			spent = *finish.Usage
+		}
+		second, err := next()
+		switch {
+		case err != nil:
 			yield(chat.Event{Finish: chat.FinishError, Usage: &spent}, err)
 			return
+		case second == nil:
+			yield(finish, nil)
+			return
 		}
-		for e, err := range answer {
+		for e, err := range second {
 			if e.Kind == chat.EventStart && e.Usage != nil {
 				u := *e.Usage
 				u.Output, u.Reasoning = u.Output+spent.Output, u.Reasoning+spent.Reasoning
@@ -211,7 +246,7 @@ func (m managed) summariseFirst(ctx context.Context, r *chat.Request) (iter.Seq2
 				return
 			}
 		}
-	}, nil
+	}
 }
 
 // summaryState is how far a reply is with a summary.
@@ -221,6 +256,7 @@ const (
 	noSummary summaryState = iota
 	summaryDue
 	summaryComes
+	summaryEnds // the answer is next
 )
 
 // sumUp takes the next event of a summary; false: the event is like others. The text becomes an item that says nothing until it
@@ -228,15 +264,17 @@ const (
 func (r *reply) sumUp(e *chat.Event) bool {
 	switch e.Kind {
 	case chat.EventStart:
-		if r.summary == summaryDue {
+		switch r.summary {
+		case summaryDue:
 			r.summary = summaryComes
 			return false
+		case summaryEnds:
+			r.end(completed)
+			r.summary = noSummary
 		}
-		r.end(completed) // this is the start of the answer behind it
-		r.summary = noSummary
 		r.count(e.Usage)
 	case chat.EventText:
-		if r.open != nil || strings.TrimSpace(e.Text) != "" {
+		if r.open != nil || isText(e) {
 			r.in(compactionKind)
 			r.fragment(e)
 		}

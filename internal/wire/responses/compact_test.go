@@ -121,6 +121,29 @@ func TestCompactErrors(t *testing.T) {
 	}
 }
 
+// TestCompactTools: a model that calls a tool in the place of a summary is asked again without tools; what both cost is told.
+func TestCompactTools(t *testing.T) {
+	const each = 2 // tokens of a reply
+	asked := 0
+	a := serveStored(t, nil, func(r *chat.Request) []wiretest.Step {
+		asked++
+		steps := summing(r)
+		if len(r.Tools) > 0 && r.Choice.Kind != chat.ChoiceNone {
+			steps[2].Event = chat.Event{Kind: chat.EventToolStart, Call: &chat.ToolCall{ID: "c1", Name: "f"}}
+		}
+		return steps
+	})
+	status, d := a.call("POST", "/v1/responses/compact", "ada", `{"model": "m", "input": "Hi", "tools": [{"type": "function", "name": "f"}]}`)
+	if status != http.StatusOK || d.Output[1]["encrypted_content"] != boat || asked != 2 || d.Usage.Output != 2*each {
+		t.Errorf("%d %+v after %d", status, d, asked)
+	}
+	d = a.create(`{"input": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes."}, {"role": "user", "content": "Go on."}],
+		"tools": [{"type": "function", "name": "f"}], "context_management": [{"type": "compaction", "compact_threshold": 1}]}`)
+	if asked != 5 || d.Output[0]["encrypted_content"] != boat || d.Output[len(d.Output)-1]["type"] != "function_call" || d.Usage.Output != 3*each {
+		t.Errorf("%+v after %d", d, asked)
+	}
+}
+
 // TestCompactCut: a summary that was cut off by an error is not told to be done, and says nothing.
 func TestCompactCut(t *testing.T) {
 	g := wiretest.New(wiretest.Hello(1)[:2]...)

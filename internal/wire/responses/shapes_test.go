@@ -25,7 +25,7 @@ var shapes = map[string]string{
 	"text":    `format:o verbosity~:s`,
 	"effort":  `effort:s? summary:s?`,
 	"usage": `input_tokens:i input_tokens_details:@input output_tokens:i output_tokens_details:@output total_tokens:i
-		hearth_max_tokens~:i`,
+		hearth_max_tokens~:i hearth_dropped_messages~:i`,
 	"input":  `cached_tokens:i cache_write_tokens:i`,
 	"output": `reasoning_tokens:i`,
 
@@ -37,6 +37,7 @@ var shapes = map[string]string{
 
 	"item/message":          `type:s id:s status:s role:=assistant content:[@part]`,
 	"item/reasoning":        `type:s id:s status:s summary:[@part] content~:[@part] encrypted_content~:s`,
+	"item/compaction":       `type:s id:s encrypted_content:s`,
 	"item/function_call":    `type:s id:s status:s call_id:s namespace~:s name:s arguments:s`,
 	"item/custom_tool_call": `type:s id:s status:s call_id:s namespace~:s name:s input:s`,
 	"item/tool_search_call": `type:s id:s status:s call_id:s execution:=client arguments:o`,
@@ -64,6 +65,7 @@ var shapes = map[string]string{
 	"event/response.reasoning_summary_part.done":   `item_id:s output_index:i summary_index:i part:@part`,
 	"event/response.reasoning_summary_text.delta":  `item_id:s output_index:i summary_index:i delta:s`,
 	"event/response.reasoning_summary_text.done":   `item_id:s output_index:i summary_index:i text:s`,
+	"event/response.compaction.compacting":         `item_id:s output_index:i`,
 	"event/response.function_call_arguments.delta": `item_id:s output_index:i delta:s`,
 	"event/response.function_call_arguments.done":  `item_id:s output_index:i name:s arguments:s`,
 	"event/response.custom_tool_call_input.delta":  `item_id:s output_index:i delta:s`,

@@ -60,7 +60,10 @@ type document struct {
 	Conversation       *struct{ ID string }
 	Metadata           map[string]any
 	Output, Data       []map[string]any // items
-	Error              *struct{ Code, Message, Param string }
+	Usage              struct {
+		Output int `json:"output_tokens"`
+	}
+	Error *struct{ Code, Message, Param string }
 }
 
 func (a *api) call(method, path, owner, body string) (int, *document) {
