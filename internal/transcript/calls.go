@@ -1,6 +1,9 @@
 package transcript
 
-import "strings"
+import (
+	"encoding/binary"
+	"strings"
+)
 
 // callIDs remembers what the model itself called the calls that a client knows by other ids. Only ids made here are
 // remembered, so nobody can name another's.
@@ -38,5 +41,27 @@ func (m *callIDs) forgetSalt(s Salt) {
 		if k.salt == s {
 			delete(m.said, k)
 		}
+	}
+}
+
+// save appends the ids to a file, see historyMagic.
+func (m *callIDs) save(b []byte) []byte {
+	n := len(b)
+	count := 0
+	for i := range m.order {
+		k := m.order[(m.next+i)%len(m.order)]
+		if model, ok := m.said[k]; ok {
+			count++
+			b = appendText(appendText(append(b, k.salt[:]...), k.id), model)
+		}
+	}
+	return append(binary.AppendUvarint(b[:n:n], uint64(count)), b[n:]...)
+}
+
+func (m *callIDs) load(r *historyReader) {
+	for range r.number(maxCallIDs) {
+		var s Salt
+		copy(s[:], r.take(len(s)))
+		m.remember(s, r.text(), r.text())
 	}
 }

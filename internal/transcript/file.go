@@ -17,11 +17,14 @@ import (
 //	the number of reasonings, and per reasoning, the one used last first:
 //	  milliseconds since its use
 //	  its salt, the digest of its conversation, its text
+//	the number of calls, and per call, the oldest first:
+//	  its salt, the client's id, the model's
 //
 // Texts and ids stand behind their length.
 const (
-	historyMagic = "hearthH2"
-	historyFirst = "hearthH1" // the same without reasonings
+	historyMagic  = "hearthH3"
+	historySecond = "hearthH2" // the same without calls
+	historyFirst  = "hearthH1" // without reasonings either
 )
 
 // Save spells all that is remembered but the sessions.
@@ -70,7 +73,7 @@ func (h *History) Save() []byte {
 		b = binary.AppendUvarint(b, uint64((now - r.last).Milliseconds()))
 		b = appendText(append(append(b, r.salt[:]...), r.said[:]...), r.text)
 	}
-	return b
+	return h.calls.save(b)
 }
 
 func appendText(b []byte, s string) []byte {
@@ -82,7 +85,7 @@ var errHistory = errors.New("read history: it is not one, or of another version 
 // Load takes in what Save spelled, if nothing is remembered yet: all of it, or nothing and an error.
 func (h *History) Load(b []byte) error {
 	magic := string(b[:min(len(b), len(historyMagic))])
-	if magic != historyMagic && magic != historyFirst {
+	if magic != historyMagic && magic != historySecond && magic != historyFirst {
 		return errHistory
 	}
 	r := historyReader{b: b[len(historyMagic):]}
@@ -116,12 +119,17 @@ func (h *History) Load(b []byte) error {
 		x.text = r.text()
 		thought = append(thought, x)
 	}
+	var calls callIDs
+	if magic == historyMagic {
+		calls.load(&r)
+	}
 	if r.bad || len(r.b) > 0 {
 		return errHistory
 	}
-	if len(h.roots) > 0 || h.reasonings.size > 0 {
+	if len(h.roots) > 0 || h.reasonings.size > 0 || len(h.calls.said) > 0 {
 		return nil
 	}
+	h.calls = calls
 	for _, x := range slices.Backward(thought) {
 		h.reasonings.remember(x)
 	}

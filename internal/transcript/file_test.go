@@ -36,6 +36,10 @@ func told(t testing.TB) (h *History, next []string) {
 // What is saved and loaded gives the same ids as before, is as old as it was, and as long.
 func TestHistoryFile(t *testing.T) {
 	h, next := told(t)
+	for i := range maxCallIDs + 3 {
+		h.RememberCall(Salt{byte(i % 2)}, fmt.Sprint("call_", i), fmt.Sprint("f:", i))
+	}
+	h.calls.forgetSalt(Salt{1})
 	saved := h.Save()
 	again := New(h.guard, Terms{Exact: true})
 	if err := again.Load(saved); err != nil {
@@ -44,6 +48,9 @@ func TestHistoryFile(t *testing.T) {
 	again.check(t)
 	if again.size != h.size || len(again.roots) != 3 {
 		t.Errorf("%d bytes in %d trees, want %d", again.size, len(again.roots), h.size)
+	}
+	if again.CallID(Salt{}, "call_0") != "" || again.CallID(Salt{}, "call_4") != "f:4" || again.CallID(Salt{1}, "call_7") != "" || len(again.calls.said) != len(h.calls.said) {
+		t.Errorf("%d calls, want %d", len(again.calls.said), len(h.calls.said))
 	}
 	spliced := 0
 	for i, text := range next {
@@ -99,7 +106,7 @@ func TestHistoryFileOfBefore(t *testing.T) {
 		}
 		h.check(t)
 		_, time := binary.Uvarint(saved[len(historyMagic):])
-		if again := h.Save(); !bytes.Equal(again[len(historyMagic)+time:], append(saved[len(historyMagic)+time:], 0)) {
+		if again := h.Save(); !bytes.Equal(again[len(historyMagic)+time:], append(saved[len(historyMagic)+time:], 0, 0)) {
 			t.Error("what is loaded is saved in another way")
 		}
 		for _, p := range prompts {
@@ -144,6 +151,7 @@ func FuzzHistoryFile(f *testing.F) {
 	h, next := told(f)
 	f.Add(h.Save())
 	h.RememberReasoning(Salt{1}, 0, Digest{2}, "Hm.")
+	h.RememberCall(Salt{1}, "call_1", "f:0")
 	f.Add(h.Save())
 	f.Add([]byte(historyMagic))
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -152,7 +160,7 @@ func FuzzHistoryFile(f *testing.F) {
 		again.check(t)
 		again.reasonings.check(t)
 		if err != nil {
-			if len(again.roots) > 0 || again.reasonings.size > 0 {
+			if len(again.roots) > 0 || again.reasonings.size > 0 || len(again.calls.said) > 0 {
 				t.Fatal("part of it was taken")
 			}
 			return
