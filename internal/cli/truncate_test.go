@@ -43,7 +43,8 @@ func respond(t *testing.T, url string, body object) (r responded) {
 }
 
 // TestTruncation: the demo answers a conversation of any length whose oldest turns may be left out. Of its prompt it has what
-// leaves room for the reply, and one turn more would not. A last turn that does not fit is an error, and so is what may not be cut.
+// leaves room for the reply, and one turn more would not. A last turn that does not fit is an error, and so is one that may not
+// be cut.
 func TestTruncation(t *testing.T) {
 	const context, room, turns = 512, 50, 24
 	url := serveDemo(t, func(c *config.Config) { c.ContextLength = context }) + "/v1/responses"
