@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"hearth/internal/regular"
@@ -235,15 +236,15 @@ func (s *Store) RemoveConversation(ctx context.Context, owner Owner, id string) 
 	return err
 }
 
-// Hold keeps others from changing the items of a conversation until it is released: a response that is made on it as it was at
-// position at, and whose input will be added to it.
+// Hold keeps others from changing the items of a conversation until it is released, which may be done twice: for a response that is
+// made on it as it was at position at, and whose input will be added to it.
 func (s *Store) Hold(ctx context.Context, owner Owner, id string, at int64, input []Item) (release func(), err error) {
 	took := false
-	release = func() {
+	release = sync.OnceFunc(func() {
 		s.holding.Lock()
 		defer s.holding.Unlock()
 		delete(s.held, id)
-	}
+	})
 	_, err = s.change(ctx, owner, id, func(tx *sql.Tx, c *Conversation) error {
 		switch {
 		case c.Next != at || s.holds(id):

@@ -248,6 +248,103 @@ func TestConversationHeld(t *testing.T) {
 	}
 }
 
+// atEnd is a client that does something as soon as it is told how a response has ended.
+type atEnd struct {
+	http.ResponseWriter
+	do func()
+}
+
+func (w atEnd) Write(b []byte) (int, error) {
+	if text := string(b); strings.Contains(text, `"status":"completed","incomplete_details"`) || strings.Contains(text, "a step failed") {
+		w.do()
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// TestConversationIsFree: who is told of the end of a response, or of an error, can go on with its conversation at once.
+func TestConversationIsFree(t *testing.T) {
+	g := wiretest.New()
+	g.Names = []string{"*"}
+	g.Script = func(r *chat.Request) ([]wiretest.Step, error) {
+		fails := &chat.Error{Kind: chat.Internal, Msg: "a step failed"}
+		switch steps := answer(r); r.Messages[len(r.Messages)-1].Parts[0].Text {
+		case "never":
+			return nil, fails
+		case "fail at once":
+			return []wiretest.Step{{Err: fails}}, nil
+		case "fail":
+			return append(steps[:3:3], wiretest.Step{Err: fails}), nil
+		default:
+			return steps, nil
+		}
+	}
+	s := newStore(t, t.TempDir())
+	mux := http.NewServeMux()
+	o := wiretest.Options(g)
+	o.NewID = nil
+	Protocol{Store: s}.Mount(mux, o)
+	if err := s.AddConversation(t.Context(), &store.Conversation{ID: "c", Metadata: []byte("{}")}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, input := range []string{"go on", "never", "fail at once", "fail"} {
+		for _, extra := range []string{"", `"stream": true, `, `"store": false, `, `"store": false, "stream": true, `} {
+			free := 0
+			r := httptest.NewRequest("POST", "/v1/responses", strings.NewReader(`{`+extra+`"conversation": "c", "input": "`+input+`"}`))
+			r.Header.Set("Content-Type", "application/json")
+			mux.ServeHTTP(atEnd{httptest.NewRecorder(), func() {
+				c, err := s.Conversation(t.Context(), store.Owner{}, "c")
+				if err != nil {
+					t.Fatal(err)
+				}
+				release, err := s.Hold(t.Context(), store.Owner{}, "c", c.Next, nil)
+				if err != nil {
+					t.Errorf("%s, %s: %v", input, extra, err)
+				}
+				release()
+				free++
+			}}, r)
+			if free != 1 {
+				t.Errorf("%s, %s: %d ends", input, extra, free)
+			}
+		}
+	}
+}
+
+// TestConversationBackground: a response in the background holds its conversation too, and what is cancelled or done lets it go.
+func TestConversationBackground(t *testing.T) {
+	began := make(chan struct{})
+	first := true
+	a := serveStored(t, newStore(t, t.TempDir()), func(r *chat.Request) []wiretest.Step {
+		if first {
+			first = false
+			return waiting(began)(r)
+		}
+		return answer(r)
+	})
+	c := a.converse(`{}`)
+	ask := `{"conversation": "` + c.ID + `", "input": "One.", "background": true}`
+	d := a.create(ask)
+	<-began
+	a.fails("POST", "/v1/responses", "ada", ask, 400, "conversation_locked")
+	a.fails("POST", "/v1/responses", "ada", strings.Replace(ask, "true", "false", 1), 400, "conversation_locked")
+	if status, got := a.call("POST", "/v1/responses/"+d.ID+"/cancel", "ada", "{}"); status != 200 || got.Status != cancelled {
+		t.Errorf("%d %+v", status, got)
+	}
+	d = a.create(ask)
+	if d.Conversation == nil || d.Conversation.ID != c.ID {
+		t.Errorf("%+v", d)
+	}
+	for done := false; !done; { // as OpenAI's documentation has clients do it
+		status, got := a.call("GET", "/v1/responses/"+d.ID, "ada", "")
+		if done = got.Status == completed; status != 200 || !done && got.Status != inProgress && got.Status != "queued" {
+			t.Fatalf("%d %+v", status, got)
+		}
+	}
+	if texts, _ := a.items(c.ID); texts != "One.|Hm.|1 messages" {
+		t.Error(texts)
+	}
+}
+
 // TestConversationFails: a response that fails adds nothing to its conversation; one that is cut short by its limit does; one
 // whose conversation is deleted meanwhile is complete without it.
 func TestConversationFails(t *testing.T) {

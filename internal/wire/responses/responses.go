@@ -143,6 +143,7 @@ func (h handler) generate(w http.ResponseWriter, r *http.Request, req *request, 
 		defer cancel(nil)
 		r = r.WithContext(ctx)
 		rep.keep(h, r, cancel, j)
+		rep.kept.release = release
 		defer rep.abandon()
 		h.Models = keeping{h.Models, rep.enter, j != nil}
 		if run := rep.kept.run; run.events != nil {

@@ -248,6 +248,8 @@ type kept struct {
 	run    *running
 	active *active
 	job    *job // nil: its client waits for it
+	// release lets others have its conversation, before its client is told that it has ended: that one may go on at once.
+	release func()
 }
 
 // records is where responses are kept.
@@ -312,6 +314,7 @@ func (r *reply) failing(fail wire.ErrorWriter) wire.ErrorWriter {
 			r.fail(err)
 			_ = r.settle() // it is an error already
 		}
+		r.kept.release()
 		if begun && err.Code == errCancelled.Code {
 			wire.WriteJSON(w, http.StatusOK, &r.body)
 			return
@@ -351,7 +354,11 @@ func storeError(err error) *chat.Error {
 // settle stores how the response ended. What its client has deleted meanwhile stays deleted.
 func (r *reply) settle() *chat.Error {
 	k := r.kept
-	if k == nil || k.state != begun {
+	if k == nil {
+		return nil
+	}
+	if k.state != begun {
+		k.release()
 		return nil
 	}
 	k.state = settled
@@ -367,7 +374,9 @@ func (r *reply) settle() *chat.Error {
 		k.record.Output = append(k.record.Output, store.Item{ID: i.id, Body: wire.Marshal(r.toStore(i))})
 	}
 	k.record.Joins = r.joins()
-	if err := k.store.Finish(k.ctx, &k.record); err != nil && !errors.Is(err, store.ErrUnknown) {
+	err := k.store.Finish(k.ctx, &k.record)
+	k.release()
+	if err != nil && !errors.Is(err, store.ErrUnknown) {
 		return storeError(err)
 	}
 	if last != nil {
