@@ -13,9 +13,9 @@ import (
 // respelled are families whose calls the demo's template cannot leave as they were generated: it has other marks around them.
 var respelled = map[string]bool{"harmony": true, "muse": true}
 
-// TestChains: in 20 turns that build on each other by previous_response_id, each a call in the syntax of a family, every turn computes
-// what it adds and nothing else, but for the call before where the template respells it; also after a restart over the same store,
-// of whose first turn nothing is in the cache.
+// TestChains: in 20 turns that build on each other by previous_response_id, each a call in the syntax of a family, every turn
+// computes what it adds and nothing else, but for the call before where the template respells it; also after a restart over the
+// same store, of whose first turn nothing is in the cache.
 func TestChains(t *testing.T) {
 	for _, s := range scenesOf(t, "argument_string") {
 		dir := t.TempDir()
