@@ -2,206 +2,190 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
-	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
-	"slices"
+	"regexp"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"hearth/internal/catalog"
 	"hearth/internal/chat"
 	"hearth/internal/config"
 	"hearth/internal/console"
-	"hearth/internal/server"
+)
+
+// agent is a coding agent that can be launched: what differs between one and another.
+type agent struct {
+	name    string // as people call it
+	program string // what runs it, and the name of its command
+	install string // the command that installs it
+	told    string // for the help: how its settings reach it
+	example string
+	// Tokens of context, measured with the version that the interop tests pin. prompt is what it sends before a word of the
+	// user's, to which others' tools and files of instructions come. With enough, any session goes on for ever, with least one
+	// of short files and messages does; few says when one may not.
+	prompt, least, enough int
+	few                   string
+	small                 bool                                             // it has a use for a small model
+	check                 func(ctx context.Context, program string) error  // refuses an installation that will not do, nil if all will
+	settings              func(t *target) (args []string, env [][2]string) // what points it at a server
+}
+
+const (
+	shortestReply = 2_048 // the shortest limit of a reply that is worth asking for
+	someModel     = "mlx-community/Qwen3-Coder-30B-A3B-Instruct-4bit"
 )
 
 func newLaunchCmd() *cobra.Command {
+	agents := []*agent{claude(), codex()}
 	cmd := &cobra.Command{
 		Use:   "launch",
 		Short: "Run a coding agent on a local model",
-		Long:  `Runs a coding agent with its settings pointed at hearth.`,
-		Args:  console.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Long:  `Runs a coding agent with its settings pointed at hearth. docs/agents.md says how others are told of a server.`,
+		Example: `  hearth launch claude
+  hearth launch codex --model ` + someModel,
+		SuggestionsMinimumDistance: 2,
+		Args: func(cmd *cobra.Command, args []string) error {
+			err := console.NoArgs(cmd, args)
+			if err != nil && len(cmd.SuggestionsFor(args[0])) == 0 {
+				return console.Hintf(fmt.Errorf("%s does not know the agent %q", cmd.CommandPath(), args[0]), "it knows %s; docs/agents.md says how others are told of a server", known(agents))
+			}
+			return err
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newLaunchClaudeCmd())
+	for _, a := range agents {
+		cmd.AddCommand(newLaunchAgentCmd(a))
+	}
 	return cmd
 }
 
-// target is a server that an agent is pointed at.
-type target struct {
-	state
-	own     bool   // it was started for the agent
-	keyFrom string // where the key is from if the server does not tell it
-	context int    // tokens
-	kind    chat.ModelKind
-	close   func() // ends a server that was started for the agent
+// launchOptions are the flags that launching has of its own.
+type launchOptions struct {
+	demo, force, print bool
 }
 
-// about says in a line which server it is and what an agent gets there.
-func (t *target) about(agent string) string {
-	which := "the server"
-	if t.own {
-		which = "a server of its own"
+func newLaunchAgentCmd(a *agent) *cobra.Command {
+	var o launchOptions
+	cmd := &cobra.Command{
+		Use:   a.program + " [-- ARGS]",
+		Short: "Run " + a.name + " on a local model",
+		Long: fmt.Sprintf(`Runs %[1]s, which must be installed, on the model of a hearth server of this user: the latest, or the one that
+serves the model that is named. A server that still loads is waited for. Without one it serves a model itself for as
+long as %[1]s runs. It says which server it is. ARGS go to %[1]s. %[2]s
+
+%[1]s's prompt has some %[3]d tokens. A context of %[4]d tokens is enough for sessions of any length, %[5]d are the
+least that is accepted without --force.`, a.name, a.told, a.prompt, a.enough, a.least),
+		Example: a.example,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if cmd.ArgsLenAtDash() > 0 || len(args) > 0 && cmd.ArgsLenAtDash() < 0 {
+				return console.Hintf(fmt.Errorf("unexpected argument %q", args[0]), "arguments of %s go after --: %s -- %s", a.name, cmd.CommandPath(), strings.Join(args, " "))
+			}
+			return nil
+		},
 	}
-	key := "no key is asked for"
+	cfg := settings(cmd, config.Listen, config.Access, config.Model, config.Run, config.Sampling, config.API)
+	cmd.Flags().BoolVar(&o.demo, "demo", false, "allow the demo model, which cannot do an agent's work")
+	cmd.Flags().BoolVar(&o.force, "force", false, "go on where the context is too small for long sessions")
+	cmd.Flags().BoolVar(&o.print, "print", false, "print what a shell would run in its place, and run nothing")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !cmd.Flags().Changed("port") {
+			cfg.Port = 0 // a server of one's own is in nobody's way
+		}
+		if err := load(cmd, cfg); err != nil {
+			return err
+		}
+		program, err := a.find(cmd.Context(), o)
+		if err != nil {
+			return err
+		}
+		t, err := findTarget(cmd, a, cfg, o)
+		if err != nil {
+			return err
+		}
+		defer t.close()
+		note, err := a.can(t, o, cmd.CommandPath())
+		if err != nil {
+			return err
+		}
+		fmt.Fprint(cmd.ErrOrStderr(), t.about(a), note)
+		own, env := a.settings(t)
+		if o.print {
+			printCommands(cmd.OutOrStdout(), a.program, own, args, env)
+			return nil
+		}
+		return runAgent(cmd, program, append(own, args...), env)
+	}
+	return cmd
+}
+
+// find is the agent's program. Where nothing is run, it need not be here.
+func (a *agent) find(ctx context.Context, o launchOptions) (program string, err error) {
+	program, err = exec.LookPath(a.program)
 	switch {
-	case !t.Locked:
-	case t.keyFrom != "":
-		key = "with the key from " + t.keyFrom
-	case t.KeyOf != "":
-		key = "with the key of " + t.KeyOf
+	case err != nil && o.print:
+		return "", nil
+	case err != nil:
+		return "", console.Hintf(fmt.Errorf("there is no %s on the path: %s is not installed", a.program, a.name), "%s", a.install)
+	case a.check == nil:
+		return program, nil
+	}
+	if err := a.check(ctx, program); err != nil {
+		return "", console.Hintf(err, "%s", a.install)
+	}
+	return program, nil
+}
+
+// can refuses a server with which the agent cannot work, or only until its context is full, and has a line to print about one
+// where that may happen.
+func (a *agent) can(t *target, o launchOptions, command string) (note string, err error) {
+	which := fmt.Sprintf("the server at %s (process %d) has %s: ", t.URL, t.PID, t.Model)
+	more := fmt.Sprintf("where the model can, start that server with --context-length %d", a.enough)
+	if t.own {
+		which, more = "", fmt.Sprintf("where the model can, ask for more: %s --context-length %d", command, a.enough)
+	}
+	other := fmt.Sprintf("name a model: %s --model %s", command, someModel)
+	refuse := func(hint, format string, args ...any) (string, error) {
+		return "", console.Hintf(fmt.Errorf("%s%w", which, fmt.Errorf(format, args...)), "%s", hint)
+	}
+	fits := t.context >= a.prompt+shortestReply
+	switch {
+	case t.kind == chat.Completes:
+		return refuse("use its instruct or chat version; for what it is worth, "+makeChat, "%s is %s, so %s cannot use it", t.Model, baseModel, a.name)
+	case t.kind != chat.Chats:
+		return refuse(other, "%s is a model for %s and does not chat, so %s cannot use it", t.Model, t.kind, a.name)
+	case t.Demo && !fits:
+		return refuse(other, "the demo model cannot do an agent's work, and %s's prompt of some %d tokens does not fit into its context of %d", a.name, a.prompt, t.context)
+	case t.Demo && !o.demo:
+		return refuse(other+"; --demo insists", "the demo model cannot do an agent's work")
+	case !fits:
+		return refuse(more+"; or "+other, "%s's prompt of some %d tokens does not fit into a context of %d", a.name, a.prompt, t.context)
+	case t.context < a.least && !o.force:
+		return refuse(more+"; --force goes on all the same",
+			"a context of %d tokens is too small for %s: its prompt takes some %d, and a session that fills the rest does not go on; %d are enough",
+			t.context, a.name, a.prompt, a.enough)
+	case t.context < a.least:
+		note = "a session that fills them may not go on"
+	case t.context < a.enough:
+		note = "a session that fills them is compacted, but may not go on " + a.few
 	default:
-		key = "with its key"
+		return "", nil
 	}
-	small := ""
-	if t.Small != "" {
-		small = fmt.Sprintf(" and %s", t.Small)
-	}
-	return fmt.Sprintf("hearth: %s uses %s at %s (process %d): %s%s, %d tokens of context, %s\n", agent, which, t.URL, t.PID, t.Model, small, t.context, key)
+	return fmt.Sprintf("hearth: %d tokens of context are few for %s: %s; %d are enough (--context-length)\n", t.context, a.name, note, a.enough), nil
 }
 
-// serves reports whether name means the server's model, which may be named without its owner.
-func (s *state) serves(name string) bool {
-	return name == "" || s.Model == name || strings.HasSuffix(s.Model, "/"+name)
-}
-
-// healthTimeout bounds the look at a server that says it runs, healthEvery is how often one that loads is looked at.
-const (
-	healthTimeout = 5 * time.Second
-	healthEvery   = 200 * time.Millisecond
-)
-
-// running lists the servers that say they run and do, the latest first.
-func running(ctx context.Context) ([]*state, error) {
-	all, err := announced()
-	if err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(all, func(s *state) bool {
-		h, err := askHealth(ctx, s.URL)
-		return err != nil || h.Model != s.Model || h.Status == "draining"
-	}), nil
-}
-
-// choose is the first server with the model that was asked for, one that agents can use before others; nil if there is none.
-func choose(all []*state, model string, demoToo bool) *state {
-	var chosen *state
-	for _, s := range all {
-		if s.serves(model) && (chosen == nil || chosen.Demo && !s.Demo && !demoToo) {
-			chosen = s
-		}
-	}
-	return chosen
-}
-
-// others says which servers run besides the chosen one; "" if there are none.
-func others(all []*state, chosen *state) string {
+// known lists the agents by the names of their commands.
+func known(agents []*agent) string {
 	var names []string
-	for _, s := range all {
-		if s != chosen {
-			names = append(names, fmt.Sprintf("%s at %s", s.Model, s.URL))
-		}
+	for _, a := range agents {
+		names = append(names, a.program)
 	}
-	return strings.Join(names, ", ")
-}
-
-// attach points at a server, after it has loaded its model.
-func attach(ctx context.Context, s *state, notes io.Writer) (*target, error) {
-	h, err := askHealth(ctx, s.URL)
-	if err == nil && h.Status == "loading" {
-		fmt.Fprintf(notes, "hearth: waiting for the server at %s (process %d), which loads %s\n", s.URL, s.PID, s.Model)
-		h, err = loaded(ctx, s.URL)
-	}
-	if err != nil {
-		return nil, console.Hintf(fmt.Errorf("the server at %s (process %d) ended while it loaded %s: %w", s.URL, s.PID, s.Model, err), "what it printed says why")
-	}
-	return &target{state: *s, context: h.Context, kind: h.Kind, close: func() {}}, nil
-}
-
-// loaded waits until a server has its model: how long the context is, is not known before.
-func loaded(ctx context.Context, url string) (*server.Health, error) {
-	every := time.NewTicker(healthEvery)
-	defer every.Stop()
-	for {
-		if h, err := askHealth(ctx, url); err != nil || h.Status != "loading" {
-			return h, err
-		}
-		select {
-		case <-every.C:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-}
-
-func askHealth(ctx context.Context, url string) (*server.Health, error) {
-	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/health", nil)
-	if err != nil {
-		return nil, err
-	}
-	res, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return nil, err
-	}
-	defer res.Body.Close()
-	h := &server.Health{}
-	if res.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("GET /health: %s", res.Status)
-	}
-	return h, json.NewDecoder(io.LimitReader(res.Body, 1<<20)).Decode(h)
-}
-
-// startTarget serves cfg's model in this process, for as long as the agent runs.
-func startTarget(ctx context.Context, cfg *config.Config) (*target, error) {
-	src, err := findModel(cfg)
-	if err != nil {
-		return nil, err
-	}
-	models := catalog.New(src, cfg)
-	all, err := withSmall(models, cfg)
-	if err != nil {
-		return nil, err
-	}
-	listeners, err := listen(cfg)
-	if err != nil {
-		return nil, err
-	}
-	ctx, stop := context.WithCancel(ctx)
-	opts := serverOptions(cfg, models, nil, slog.New(slog.DiscardHandler))
-	opts.Models, opts.Network = all, public(listeners)
-	served := make(chan struct{})
-	go func() {
-		_ = server.New(opts).Serve(ctx, listeners...) // the agent says what it cannot reach
-		close(served)
-	}()
-	t := &target{state: state{PID: os.Getpid(), URL: baseURL(listeners[0]), Model: models.ID(), Demo: src.Demo()}, own: true, close: func() {
-		stop()
-		<-served
-		_ = all.Close()
-	}}
-	t.setKey(cfg)
-	if small, ok := all.(*catalog.Small); ok {
-		t.Small = small.ID()
-	}
-	if err := all.Load(backends()); err != nil {
-		t.close()
-		return nil, err
-	}
-	m := models.List()[0]
-	t.context, t.kind = m.Context, m.Kind
-	return t, nil
+	return strings.Join(names, " and ")
 }
 
 // runAgent runs a program on the terminal until it ends, and passes its exit status on. Ctrl-C reaches it by itself; it
@@ -233,9 +217,25 @@ type exitError struct {
 func (e *exitError) Error() string { return e.err.Error() }
 func (e *exitError) Unwrap() error { return e.err }
 
-// exports prints variables for a shell to read.
-func exports(w io.Writer, env [][2]string) {
+// printCommands prints for a shell what is run otherwise: variables, and the program if its arguments tell it anything.
+func printCommands(w io.Writer, program string, own, args []string, env [][2]string) {
 	for _, kv := range env {
-		fmt.Fprintf(w, "export %s='%s'\n", kv[0], strings.ReplaceAll(kv[1], "'", `'\''`))
+		fmt.Fprintf(w, "export %s=%s\n", kv[0], shellQuoted(kv[1]))
 	}
+	if len(own) == 0 {
+		return
+	}
+	fmt.Fprint(w, program)
+	for _, arg := range append(own, args...) {
+		if !plainWord.MatchString(arg) {
+			arg = shellQuoted(arg)
+		}
+		fmt.Fprint(w, " ", arg)
+	}
+	fmt.Fprintln(w)
 }
+
+// plainWord is a word that every shell takes as it stands.
+var plainWord = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
+
+func shellQuoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

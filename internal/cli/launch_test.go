@@ -30,15 +30,21 @@ exit 3
 // launch runs hearth launch claude with a fake claude on the path.
 func launch(t *testing.T, runtimeDir string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
+	return launchFake(t, runtimeDir, "claude", fakeClaude, args...)
+}
+
+// launchFake runs hearth launch with a shell script in the agent's place.
+func launchFake(t *testing.T, runtimeDir, agent, script string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
 	if runtime.GOOS == "windows" {
-		t.Skip("the fake claude is a shell script")
+		t.Skip("the fake " + agent + " is a shell script")
 	}
 	bin := t.TempDir()
-	if err := os.WriteFile(filepath.Join(bin, "claude"), []byte(fakeClaude), 0o755); err != nil {
+	if err := os.WriteFile(filepath.Join(bin, agent), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	cmd := command(t, []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "XDG_RUNTIME_DIR=" + runtimeDir, "ANTHROPIC_API_KEY=the user's own"},
-		append([]string{"launch", "claude"}, args...)...)
+		append([]string{"launch", agent}, args...)...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	_ = cmd.Run() // its status is what is looked at
@@ -325,10 +331,19 @@ func TestLaunchMistakes(t *testing.T) {
 			t.Errorf("%v: %d %s, want %q", tt.args, code, errs, tt.want)
 		}
 	}
-	cmd := command(t, []string{"PATH=" + t.TempDir()}, "version")
-	cmd.Args = append(cmd.Args[:1], "launch", "claude", "--demo")
-	out, err := cmd.CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "Claude Code is not installed") {
-		t.Errorf("without claude: %v %s", err, out)
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"claude", "--demo"}, "there is no claude on the path: Claude Code is not installed"},
+		{[]string{"codex", "--demo"}, "there is no codex on the path: Codex is not installed"},
+		{[]string{"opencode"}, "does not know the agent \"opencode\"\nhearth: hint: it knows claude and codex"},
+		{[]string{"codx"}, "did you mean: hearth launch codex"},
+	} {
+		cmd := command(t, []string{"PATH=" + t.TempDir()}, "version")
+		cmd.Args = append(append(cmd.Args[:1], "launch"), tt.args...)
+		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), tt.want) {
+			t.Errorf("%v: %v %s, want %q", tt.args, err, out, tt.want)
+		}
 	}
 }

@@ -102,3 +102,59 @@ func TestCodexCompacts(t *testing.T) {
 		})
 	}
 }
+
+// launch runs Codex by hearth launch, which finds the server, for a user who has settings of their own for another provider.
+func (s *server) launch(t *testing.T, home string, args ...string) *run {
+	t.Helper()
+	const own = "model = \"gpt-5.6-sol\"\nmodel_reasoning_effort = \"high\"\nweb_search = \"live\"\n"
+	if *codexFlag == "" {
+		t.Skip("run by make interop, which installs Codex")
+	}
+	file := filepath.Join(home, ".codex", "config.toml")
+	err := os.Mkdir(filepath.Dir(file), 0o700)
+	if err == nil {
+		err = os.WriteFile(file, []byte(own), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := []string{"env", "XDG_RUNTIME_DIR=" + s.dir, "PATH=" + filepath.Dir(*codexFlag) + ":" + os.Getenv("PATH"), *hearthFlag, "launch", "codex", "--demo", "--",
+		"exec", "--skip-git-repo-check", "--sandbox", "danger-full-access"}
+	r := s.run(t, home, append(command, args...))
+	if r.err != nil {
+		t.Errorf("hearth launch codex: %v\n%s%s", r.err, r.out, r.notes)
+	}
+	if after, err := os.ReadFile(file); err != nil || string(after) != own {
+		t.Errorf("the user's settings are now %q, %v", after, err)
+	}
+	return r
+}
+
+// TestCodexLaunched: without a setting of the user's, Codex finds the server and its key, and writes a file. It does not ask for
+// a search that only its maker's servers run.
+func TestCodexLaunched(t *testing.T) {
+	t.Parallel()
+	s := serve(t, []string{"--api-key", "secret", "--hosted-tools", "refuse"}, writes()...)
+	r := s.launch(t, s.project(t, nil), "Write hello.txt")
+	r.says(t, "The file says: Hello from hearth.")
+	r.has(t, "hello.txt", "Hello from hearth.\n")
+	s.calls(t, responsesPath, 2)
+}
+
+// TestCodexGoesOn: in the least context that launch takes without being forced, a session of a dozen files goes on, compacted
+// again and again, and no request is refused.
+func TestCodexGoesOn(t *testing.T) {
+	t.Parallel()
+	const files = 12
+	s := serve(t, []string{"--context-length", "32768"},
+		line{IfLast: "CONTEXT CHECKPOINT COMPACTION", Raw: "<think>What was it?</think>" + strings.Repeat("Files were read, with little in them. ", 100)},
+		line{Times: files, IfTool: "^exec_command$", Raw: "I read on.\n" + toolCall("exec_command", `{"cmd": "echo >>read; cat big.txt"}`)},
+		line{Raw: "All was read."})
+	home := s.project(t, map[string]string{"big.txt": strings.Repeat("A line of a file that is read again and again.\n", 400)})
+	r := s.launch(t, home, "Read them all.")
+	r.says(t, "All was read.")
+	r.has(t, "read", strings.Repeat("\n", files))
+	if calls := s.calls(t, responsesPath, 0); len(calls) < files+2 {
+		t.Errorf("%d requests for %d files: it compacted nothing", len(calls), files)
+	}
+}
