@@ -32,8 +32,8 @@ which count for this run alone and win over those of its own files, and the key 
   hearth launch codex -- exec "what does this repository do?"
   eval "$(hearth launch codex --print)"`,
 		prompt: 12_000, least: 32_768, enough: 65_536,
-		// What the user wrote stays through a compaction, up to 20,000 tokens.
-		few:      "after long messages of the user's, or if several tools have just said much",
+		// What the user wrote stays as it was, and what a turn's calls gave last has to fit.
+		few:      "after long messages of the user's, or if many tools have just said much at once",
 		check:    codexKnown,
 		settings: codexSettings,
 	}
@@ -76,7 +76,7 @@ func codexSettings(t *target) (args []string, env [][2]string) {
 		value any
 	}{
 		{"model_provider", "hearth"},
-		{"model_providers.hearth.name", "hearth"},
+		{"model_providers.hearth.name", "OpenAI"}, // by that it knows that the server can sum a conversation up
 		{"model_providers.hearth.base_url", t.URL + "/v1"},
 		{"model_providers.hearth.wire_api", "responses"},
 		{"model_providers.hearth.env_key", codexKey},

@@ -32,7 +32,7 @@ func TestLaunchCodex(t *testing.T) {
 -c
 model_provider="hearth"
 -c
-model_providers.hearth.name="hearth"
+model_providers.hearth.name="OpenAI"
 -c
 model_providers.hearth.base_url="` + p.url + `/v1"
 -c

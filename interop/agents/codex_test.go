@@ -147,7 +147,7 @@ func TestCodexGoesOn(t *testing.T) {
 	t.Parallel()
 	const files = 12
 	s := serve(t, []string{"--context-length", "32768"},
-		line{IfLast: "CONTEXT CHECKPOINT COMPACTION", Raw: "<think>What was it?</think>" + strings.Repeat("Files were read, with little in them. ", 100)},
+		line{IfLast: "Stop here: do not go on", Raw: "<think>What was it?</think>" + strings.Repeat("Files were read, with little in them. ", 100)},
 		line{Times: files, IfTool: "^exec_command$", Raw: "I read on.\n" + toolCall("exec_command", `{"cmd": "echo >>read; cat big.txt"}`)},
 		line{Raw: "All was read."})
 	home := s.project(t, map[string]string{"big.txt": strings.Repeat("A line of a file that is read again and again.\n", 400)})
