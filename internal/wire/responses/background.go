@@ -170,7 +170,7 @@ func (h handler) work(w http.ResponseWriter, r *http.Request, j *job) {
 func cursor(query string) (after int, streams bool, bad *chat.Error) {
 	q, err := url.ParseQuery(query)
 	if err != nil {
-		return 0, false, chat.Invalidf("", "the query is not valid: %v", err)
+		return 0, false, chat.Invalidf("query", "is not valid: %s", wire.Quote(query))
 	}
 	if v := q["stream"]; v != nil {
 		if streams = v[0] == "true"; !streams && v[0] != "false" {
@@ -193,7 +193,7 @@ func cursor(query string) (after int, streams bool, bad *chat.Error) {
 
 // events are those of a response in the background while it is made: the last ones here, those before in the store.
 type events struct {
-	keep func(*store.Events)
+	keep func(*store.Events) bool
 
 	mu      sync.Mutex
 	first   int      // number of the first that is here
@@ -222,10 +222,11 @@ func (e *events) add(b []byte) error {
 	return nil
 }
 
-// store moves what is here to the store.
+// store moves what is here to the store. It stays if it cannot be stored: that ends the response.
 func (e *events) store() {
-	run := pack(e.first, e.list) // nobody else adds
-	e.keep(run)
+	if !e.keep(pack(e.first, e.list)) { // nobody else adds
+		return
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.first += len(e.list)
@@ -295,10 +296,13 @@ func (r *reply) closing() []byte {
 }
 
 // keepEvents stores events while the response is made. If they cannot be, that ends it: nobody could follow it.
-func (k *kept) keepEvents(s *store.Store, e *store.Events) {
-	if err := s.AddEvents(k.ctx, k.record.Owner, k.record.ID, e); err != nil && !errors.Is(err, store.ErrUnknown) {
-		k.run.cancel(storeError(err))
+func (k *kept) keepEvents(s *store.Store, e *store.Events) bool {
+	err := s.AddEvents(k.ctx, k.record.Owner, k.record.ID, e)
+	if err == nil || errors.Is(err, store.ErrUnknown) { // deleted
+		return true
 	}
+	k.run.cancel(storeError(err))
+	return false
 }
 
 // pack makes a run of events: lines of JSON, which say much the same again and again.

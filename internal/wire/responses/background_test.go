@@ -2,14 +2,19 @@ package responses
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"hearth/internal/chat"
 	"hearth/internal/store"
@@ -447,5 +452,211 @@ func TestBackgroundInterrupted(t *testing.T) {
 			}
 		}
 		l.call(200, "POST", "/v1/responses/"+id+"/cancel", "{}")
+	})
+}
+
+// change changes the database behind the store's back.
+func (l *local) change(statement string) {
+	l.t.Helper()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(l.dir, "responses.db"))
+	if err == nil {
+		_, err = db.ExecContext(l.t.Context(), statement)
+		err = errors.Join(err, db.Close())
+	}
+	if err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// TestNotFinished: a response whose end cannot be stored has failed, for its client and for who asks later, before a restart too.
+func TestNotFinished(t *testing.T) {
+	for _, body := range []string{`{"input": "Hi"}`, `{"input": "Hi", "stream": true}`, inBackground, andStream} {
+		dir, id := t.TempDir(), ""
+		var gate chan struct{}
+		look := func(l *local) {
+			l.t.Helper()
+			if d := l.call(200, "GET", "/v1/responses/"+id, ""); d.Status != failed || d.Error.Code != "server_error" {
+				l.t.Errorf("%s: %+v", body, d)
+			}
+			if body == andStream {
+				if got := kinds(l.t, l.ask("GET", resume(id, 4), "").told(), 5); got != "failed" {
+					l.t.Errorf("%s", got)
+				}
+			}
+		}
+		steps := answer(&chat.Request{})
+		serveLocal(t, dir, func(r *chat.Request) ([]wiretest.Step, error) { return gated(gate, steps[:2], steps[2:])(r) }, func(l *local) {
+			gate = make(chan struct{})
+			post := l.ask("POST", "/v1/responses", body)
+			l.change("ALTER TABLE items RENAME TO gone")
+			close(gate)
+			synctest.Wait()
+			<-post.done
+			if got := post.Body.String(); body != inBackground && (!strings.Contains(got, "cannot be stored") || strings.Contains(got, "response.completed")) {
+				t.Errorf("%s", got)
+			}
+			if told := post.told(); body == andStream && !strings.HasSuffix(kinds(t, told, 0), " failed") {
+				t.Errorf("%q", told)
+			}
+			id = onlyID(l.t, dir)
+			look(l)
+			if body == inBackground {
+				l.call(200, "POST", "/v1/responses/"+id+"/cancel", "{}")
+			}
+			l.change("ALTER TABLE gone RENAME TO items")
+			look(l)
+		})
+		serveLocal(t, dir, nil, look)
+	}
+}
+
+// lengthy are the steps of a long reply.
+func lengthy(words int) (steps []wiretest.Step) {
+	for n := range words {
+		steps = append(steps, wiretest.Step{Event: chat.Event{Kind: chat.EventText, Text: fmt.Sprint(n, " ")}})
+	}
+	return steps
+}
+
+// TestBackgroundLong: the events of a long response are stored while it is made, and only the last are in memory; all can be read, by
+// who is behind too.
+func TestBackgroundLong(t *testing.T) {
+	steps := answer(&chat.Request{})
+	var gate chan struct{}
+	serveLocal(t, t.TempDir(), func(r *chat.Request) ([]wiretest.Step, error) {
+		return gated(gate, slices.Concat(steps[:2], lengthy(2000)), slices.Concat(lengthy(100), steps[2:]))(r)
+	}, func(l *local) {
+		gate = make(chan struct{})
+		post := l.ask("POST", "/v1/responses", andStream)
+		id := onlyID(l.t, l.dir)
+		early := post.told()
+		if got := l.ask("GET", resume(id, -1), "").told(); !slices.Equal(got, early) {
+			t.Errorf("%d events before the end, not %d", len(got), len(early))
+		}
+		runs := map[int]int{} // bytes of each
+		for n := range early {
+			if e, err := l.store.Events(l.t.Context(), owner("ada"), id, n); err != nil {
+				t.Fatal(err)
+			} else if runs[e.First] == 0 {
+				list, _ := unpack(e)
+				for _, b := range list {
+					runs[e.First] += len(b)
+				}
+				if runs[e.First] > runBytes+1000 || len(e.Body)*5 > runs[e.First] && n > 0 {
+					t.Errorf("%d events have %d bytes, of which %d are stored", len(list), runs[e.First], len(e.Body))
+				}
+			}
+		}
+		if len(runs) < 4 {
+			t.Errorf("%v", runs)
+		}
+		close(gate)
+		synctest.Wait()
+		all := post.told()
+		if got := kinds(t, all, 0); !strings.HasSuffix(got, " completed") || len(all) < 2100 {
+			t.Errorf("%s", got)
+		}
+		for _, n := range []int{-1, 0, 1, 2, 777, 1500, len(all) - 2} {
+			if got := l.ask("GET", resume(id, n), "").told(); !slices.Equal(got, all[n+1:]) {
+				t.Errorf("after %d: %d events", n, len(got))
+			}
+		}
+	})
+}
+
+func owner(name string) (o store.Owner) {
+	copy(o[:], name)
+	return o
+}
+
+// TestBackgroundNoRoom: where events cannot be stored while a response is made, it fails, and says why.
+func TestBackgroundNoRoom(t *testing.T) {
+	steps := answer(&chat.Request{})
+	var gate chan struct{}
+	serveLocal(t, t.TempDir(), func(r *chat.Request) ([]wiretest.Step, error) {
+		return gated(gate, steps[:2], append(lengthy(2000), gatedForever()))(r)
+	}, func(l *local) {
+		gate = make(chan struct{})
+		post := l.ask("POST", "/v1/responses", andStream)
+		id := onlyID(l.t, l.dir)
+		l.change(`CREATE TRIGGER full BEFORE INSERT ON events WHEN (SELECT status FROM responses WHERE id = NEW.response) = 'in_progress'
+			BEGIN SELECT RAISE(ABORT, 'there is no room'); END`)
+		close(gate)
+		synctest.Wait()
+		told := post.told()
+		if got := kinds(t, told, 0); !strings.HasSuffix(got, " failed") || !strings.Contains(told[len(told)-1], "there is no room") {
+			t.Errorf("%s: %s", got, told[len(told)-1])
+		}
+		if got := l.ask("GET", resume(id, -1), "").told(); !slices.Equal(got, told) {
+			t.Errorf("%d events later, not %d", len(got), len(told))
+		}
+		if d := l.call(200, "GET", "/v1/responses/"+id, ""); d.Status != failed || !strings.Contains(d.Error.Message, "there is no room") {
+			t.Errorf("%+v", d)
+		}
+	})
+}
+
+// gatedForever waits until the reply is ended.
+func gatedForever() wiretest.Step {
+	return wiretest.Step{Before: func(ctx context.Context) { <-ctx.Done() }}
+}
+
+// TestFollowKeepAlive: who follows a response that says nothing is kept alive.
+func TestFollowKeepAlive(t *testing.T) {
+	serveLocal(t, t.TempDir(), gated(nil, nil, nil), func(l *local) {
+		l.call(200, "POST", "/v1/responses", `{"input": "Hi", "background": true}`)
+		post := l.ask("POST", "/v1/responses", andStream)
+		time.Sleep(12 * time.Second) // of the bubble's time
+		synctest.Wait()
+		if got := post.Body.String(); !strings.HasSuffix(got, "\n\n: keep-alive\n\n: keep-alive\n\n") || len(post.told()) != 2 {
+			t.Errorf("%s", got)
+		}
+		l.end()
+		synctest.Wait()
+		if told := post.told(); kinds(t, told, 0) != "created queued failed" || !strings.Contains(told[2], "shutting_down") {
+			t.Errorf("%q", told)
+		}
+	})
+}
+
+// queries are those of GET /v1/responses/{id}, with what is wrong with them.
+var queries = []struct {
+	query, param string
+	after        int
+	streams      bool
+}{
+	{"", "", -1, false}, {"stream=false", "", -1, false}, {"stream=true", "", -1, true}, {"stream=true&starting_after=0", "", 0, true},
+	{"starting_after=41&stream=true&include[]=x&include_obfuscation=false", "", 41, true}, {"api-version=2025-04-01-preview", "", -1, false},
+	{"stream=true&starting_after=2147483647", "", 1<<31 - 1, true},
+	{"stream=1", "stream", 0, false}, {"stream=", "stream", 0, false}, {"stream=True", "stream", 0, false}, {"stream", "stream", 0, false},
+	{"starting_after=1", "starting_after", 0, false}, {"stream=false&starting_after=1", "starting_after", 0, false},
+	{"stream=true&starting_after=", "starting_after", 0, false}, {"stream=true&starting_after=-1", "starting_after", 0, false},
+	{"stream=true&starting_after=1.5", "starting_after", 0, false}, {"stream=true&starting_after=%2B1", "starting_after", 0, false},
+	{"stream=true&starting_after=2147483648", "starting_after", 0, false}, {"stream=true&starting_after=99999999999999999999", "starting_after", 0, false},
+	{"stream=true&starting_after=one", "starting_after", 0, false}, {"stream=true;starting_after=1", "query", 0, false}, {"%zz", "query", 0, false},
+}
+
+func TestCursor(t *testing.T) {
+	for _, tt := range queries {
+		after, streams, err := cursor(tt.query)
+		switch {
+		case tt.param != "" && (err == nil || err.Kind != chat.Invalid || err.Param != tt.param):
+			t.Errorf("%s: %v", tt.query, err)
+		case tt.param == "" && (err != nil || after != tt.after || streams != tt.streams):
+			t.Errorf("%s: %d, %t, %v", tt.query, after, streams, err)
+		}
+	}
+}
+
+// FuzzCursor: a query is refused, or says from which event on there is a stream.
+func FuzzCursor(f *testing.F) {
+	for _, tt := range queries {
+		f.Add(tt.query)
+	}
+	f.Fuzz(func(t *testing.T, query string) {
+		after, streams, err := cursor(query)
+		if err == nil && (after < -1 || after > -1 && !streams || after > math.MaxInt32) || err != nil && (err.Kind != chat.Invalid || len(err.Msg) > 1000) {
+			t.Errorf("%q: %d, %t, %v", query, after, streams, err)
+		}
 	})
 }

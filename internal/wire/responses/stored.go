@@ -287,7 +287,7 @@ func (r *reply) keep(h handler, req *http.Request, cancel context.CancelCauseFun
 		own, root := r.req.link.chain()
 		k.record.Previous, k.record.Input = root, append(own, r.req.input...)
 	case j != nil && r.req.stream:
-		k.run.events = &events{keep: func(e *store.Events) { k.keepEvents(h.Store, e) }}
+		k.run.events = &events{keep: func(e *store.Events) bool { return k.keepEvents(h.Store, e) }}
 	}
 	r.kept = k
 }
