@@ -348,6 +348,12 @@ func TestCancel(t *testing.T) {
 // ids are those of the responses in the database of a folder.
 func ids(t *testing.T, dir string) []string {
 	t.Helper()
+	return column(t, dir, "id")
+}
+
+// column is a column of the responses in the database of a folder.
+func column(t *testing.T, dir, name string) []string {
+	t.Helper()
 	path := filepath.Join(dir, "responses.db")
 	if _, err := os.Stat(path); err != nil {
 		return nil
@@ -357,7 +363,7 @@ func ids(t *testing.T, dir string) []string {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	rows, err := db.QueryContext(t.Context(), "SELECT id FROM responses")
+	rows, err := db.QueryContext(t.Context(), "SELECT "+name+" FROM responses")
 	if err != nil {
 		t.Fatal(err)
 	}
