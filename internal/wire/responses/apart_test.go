@@ -46,7 +46,7 @@ func named(name string) config.Key {
 	return k
 }
 
-// TestBackgroundServer: in a server a response in the background is a call of its own with its key, in the log beside the one that
+// TestBackgroundServer: in a server a response in the background is a call of its own with its key, in the log beside what
 // asked for it; the server waits for it when it shuts down, and tells it and who follows it when it will wait no more.
 func TestBackgroundServer(t *testing.T) {
 	for _, tt := range []struct {

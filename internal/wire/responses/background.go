@@ -55,7 +55,11 @@ func newActive() *active {
 	return &active{of: map[activeKey]*running{}, byKey: map[store.Owner]int{}}
 }
 
+// get finds what makes a response; nil: nothing does. Outside a server nothing is made.
 func (a *active) get(key activeKey) *running {
+	if a == nil {
+		return nil
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.of[key]

@@ -167,6 +167,9 @@ func TestBackground(t *testing.T) {
 		if d := l.call(200, "GET", path, ""); d.Status != queued {
 			t.Errorf("%+v", d)
 		}
+		if d := l.call(400, "POST", "/v1/responses", `{"input": "And?", "previous_response_id": "`+d.ID+`"}`); d.Error.Param != "previous_response_id" || !strings.Contains(d.Error.Message, "not finished") {
+			t.Errorf("%+v", d.Error)
+		}
 		close(begin)
 		synctest.Wait()
 		if d := l.call(200, "GET", path, ""); d.Status != inProgress || !d.Background {
@@ -518,7 +521,7 @@ func lengthy(words int) (steps []wiretest.Step) {
 	return steps
 }
 
-// TestBackgroundLong: the events of a long response are stored while it is made, and only the last are in memory; all can be read, by
+// TestBackgroundLong: the events of a long response are stored while it is made, but for the last; all can be read, by
 // who is behind too.
 func TestBackgroundLong(t *testing.T) {
 	steps := answer(&chat.Request{})

@@ -19,11 +19,12 @@ type past struct {
 	ctx      context.Context
 	store    *store.Store
 	owner    store.Owner
+	active   *active
 	exchange *exchange // by which the request came; nil: it came by itself
 }
 
 func (h handler) past(r *http.Request) past {
-	return past{r.Context(), h.Store, wire.InfoFrom(r.Context()).Owner, exchangeOf(r.Context())}
+	return past{r.Context(), h.Store, wire.InfoFrom(r.Context()).Owner, h.active, exchangeOf(r.Context())}
 }
 
 // failed is what a client is told of an error of the store's.
@@ -59,6 +60,10 @@ func refusal(err error, unknown *chat.Error) *chat.Error {
 func (d *decoder) previous(v wire.Value) {
 	id := d.OptString(v)
 	if id == "" || d.Err() != nil {
+		return
+	}
+	if d.past.active.get(activeKey{d.past.owner, id}) != nil {
+		d.Fail(v, "the response %s is not finished yet: go on from it when it has ended", wire.Quote(id))
 		return
 	}
 	d.r.link = d.past.exchange.find(id)
@@ -286,7 +291,8 @@ func (r *reply) keep(h handler, req *http.Request, cancel context.CancelCauseFun
 	case r.req.link != nil:
 		own, root := r.req.link.chain()
 		k.record.Previous, k.record.Input = root, append(own, r.req.input...)
-	case j != nil && r.req.stream:
+	}
+	if j != nil && r.req.stream {
 		k.run.events = &events{keep: func(e *store.Events) bool { return k.keepEvents(h.Store, e) }}
 	}
 	r.kept = k
