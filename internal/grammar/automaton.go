@@ -1,16 +1,196 @@
 package grammar
 
-import "sync/atomic"
+import (
+	"slices"
+	"sync/atomic"
+)
 
-// state is an expression as a state of the automaton that a grammar is: what is left of the rule on top of the stack. What is
-// found out about it is kept, for all who use the grammar.
+// state is an expression as a state of the automaton that a grammar is: what is left of a rule. What is found out about it is
+// kept, for all who use the grammar.
 type state struct {
-	fate fate
-	as   step // the one that leads here and calls nothing
-	next atomic.Pointer[[]atomic.Pointer[step]]
+	fate  fate
+	as    step                                   // the one that leads here and calls nothing
+	next  atomic.Pointer[[]atomic.Pointer[step]] // by the class of a byte
+	masks atomic.Pointer[masks]
 }
 
-// step is where a byte leads.
+// step is where a byte leads: to another state of the same rule, and into rules that it calls. It does not change.
 type step struct {
-	next *Expr // within the rule, nil for nowhere
+	next   *Expr    // nil for nowhere
+	called []called // those that call others come before them or after them
+	tops   []top
+}
+
+// called is a rule that a step enters.
+type called struct {
+	rule *Rule
+	back []link // what follows it, in a rule of called or, -1, in the one that the step leaves
+}
+
+// link is what follows a rule: a state of the activation that called it.
+type link struct {
+	then *Expr
+	in   int32
+}
+
+// top is the state of a called rule behind the byte.
+type top struct {
+	at *Expr
+	in int32 // of called
+}
+
+var nowhere step
+
+// step is where a byte leads from a state.
+func (g *Grammar) step(e *Expr, c byte, u *Budget) *step {
+	switch {
+	case !e.first.Has(c):
+		return &nowhere
+	case e.kind == isCat && e.a.kind == isByte:
+		return &e.b.state.as
+	}
+	if next := e.state.next.Load(); next != nil {
+		if s := (*next)[g.classes.of[c]].Load(); s != nil {
+			return s
+		}
+	}
+	return g.find(e, c, u)
+}
+
+// mostExprs bounds the expressions that a grammar makes while it is used. When there are more, what was found out is forgotten.
+const mostExprs = 1 << 17
+
+// find makes a step.
+func (g *Grammar) find(e *Expr, c byte, u *Budget) *step {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.t.all) > g.least+mostExprs {
+		g.forget()
+	}
+	class := g.classes.of[c]
+	c = g.classes.reps[class]
+	d := g.t.live(g.t.derive(e, c, u), &g.classes, u)
+	s := &nowhere
+	if d != g.t.never {
+		s = &d.state.as
+	}
+	if e.calling {
+		s = g.enter(e, c, s, u)
+	}
+	if u.Spent() {
+		return &nowhere
+	}
+	next := e.state.next.Load()
+	if next == nil {
+		list := make([]atomic.Pointer[step], len(g.classes.reps))
+		next = &list
+		e.state.next.Store(next)
+	}
+	(*next)[class].Store(s)
+	return s
+}
+
+// forget leaves of the expressions those of the rules.
+func (g *Grammar) forget() {
+	clear(g.t.all)
+	clear(g.t.slopes)
+	clear(g.horizons)
+	for _, e := range []*Expr{g.t.never, g.t.empty, g.t.any} {
+		g.t.all[e.digest] = e
+	}
+	met := map[*Expr]bool{}
+	for _, r := range g.rules {
+		r.body.parts(met, func(e *Expr) bool {
+			g.t.all[e.digest] = e
+			e.state.next.Store(nil)
+			return true
+		})
+	}
+	g.least = len(g.t.all)
+}
+
+// enter adds to a step what it calls.
+func (g *Grammar) enter(e *Expr, c byte, s *step, u *Budget) *step {
+	var list []called
+	call := func(e *Expr, in int32) {
+		for _, k := range g.t.calls(nil, e, g.t.empty) {
+			if u.spend(deriveSteps); !k.rule.first.Has(c) {
+				continue
+			}
+			i := slices.IndexFunc(list, func(f called) bool { return f.rule == k.rule })
+			if i < 0 {
+				i, list = len(list), append(list, called{rule: k.rule})
+			}
+			if l := (link{k.then, in}); !slices.Contains(list[i].back, l) {
+				list[i].back = append(list[i].back, l)
+			}
+		}
+	}
+	call(e, -1)
+	for i := 0; i < len(list) && !u.Spent(); i++ {
+		call(list[i].rule.body, int32(i))
+	}
+	var tops []top
+	for i, f := range list {
+		if d := g.t.live(g.t.derive(f.rule.body, c, u), &g.classes, u); d != g.t.never {
+			tops = append(tops, top{d, int32(i)})
+		}
+	}
+	if len(tops) == 0 {
+		return s
+	}
+	called, tops := g.shorten(list, tops)
+	return &step{s.next, called, tops}
+}
+
+// shorten leaves out rules that no top returns to. Where nothing is left of a rule, what it called returns to where that rule
+// does: the stack does not grow when a rule ends with another.
+func (g *Grammar) shorten(list []called, tops []top) ([]called, []top) {
+	short := make([]called, len(list))
+	for i, f := range list {
+		short[i].rule = f.rule
+		met := make([]bool, len(list))
+		var follow func(back []link)
+		follow = func(back []link) {
+			for _, l := range back {
+				switch {
+				case l.then != g.t.empty || l.in < 0:
+					if !slices.Contains(short[i].back, l) {
+						short[i].back = append(short[i].back, l)
+					}
+				case !met[l.in]:
+					met[l.in] = true
+					follow(list[l.in].back)
+				}
+			}
+		}
+		follow(f.back)
+	}
+	place := make([]int32, len(list))
+	for i := range place {
+		place[i] = -1
+	}
+	var kept []called
+	var keep func(i int32) int32
+	keep = func(i int32) int32 {
+		if i < 0 || place[i] >= 0 {
+			if i < 0 {
+				return i
+			}
+			return place[i]
+		}
+		at := int32(len(kept))
+		place[i] = at
+		kept = append(kept, called{rule: short[i].rule})
+		back := slices.Clone(short[i].back)
+		for j := range back {
+			back[j].in = keep(back[j].in)
+		}
+		kept[at].back = back
+		return at
+	}
+	for i := range tops {
+		tops[i].in = keep(tops[i].in)
+	}
+	return kept, tops
 }

@@ -15,8 +15,11 @@ type Grammar struct {
 	classes partition
 	end     *Expr // what follows the start
 
-	mu sync.Mutex // for what follows, and for making states
-	t  *table
+	mu       sync.Mutex // for what follows, and for making states
+	t        *table
+	rules    []*Rule
+	least    int // expressions that are always there
+	horizons map[horizon]*Expr
 }
 
 // Compile makes the grammar whose texts are those of start. What can never end is left out: an alternative that always needs
@@ -38,7 +41,7 @@ func (b *Builder) Compile(start *Rule) (*Grammar, error) {
 	c.productive()
 	c.first()
 	c.components()
-	g := &Grammar{t: c.t, end: c.t.empty}
+	g := &Grammar{t: c.t, end: c.t.empty, horizons: map[horizon]*Expr{}}
 	sets, met := map[Set]bool{}, map[*Expr]bool{}
 	for _, r := range c.order {
 		g.classes.add(r.body, met, sets)
@@ -53,7 +56,10 @@ func (b *Builder) Compile(start *Rule) (*Grammar, error) {
 	if g.start = c.rules[start.index]; g.start.body == c.t.never {
 		return nil, ErrNothing
 	}
-	clear(c.t.slopes)
+	for _, r := range c.order {
+		g.rules = append(g.rules, c.rules[r.index])
+	}
+	g.forget()
 	return g, nil
 }
 

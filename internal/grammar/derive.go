@@ -103,8 +103,9 @@ func (t *table) calls(dst []call, e, then *Expr) []call {
 
 // partition is bytes put into classes: no set of bytes that it was made of tells those of a class apart.
 type partition struct {
-	of   [256]uint8 // the class of a byte
-	reps []byte     // a byte of each class
+	of    [256]uint8 // the class of a byte
+	reps  []byte     // a byte of each class
+	sizes []int      // how many bytes are in it
 }
 
 // split tells the bytes of a set from others.
@@ -134,8 +135,10 @@ func (p *partition) split(s *Set) {
 		}
 		p.of[b] = uint8(to[c])
 	})
+	p.sizes = make([]int, len(p.reps))
 	for b := 255; b >= 0; b-- {
 		p.reps[p.of[b]] = byte(b)
+		p.sizes[p.of[b]]++
 	}
 }
 

@@ -2,6 +2,7 @@ package grammar
 
 import (
 	"fmt"
+	"math/bits"
 	"math/rand/v2"
 	"strings"
 )
@@ -16,76 +17,70 @@ type naive struct {
 	rule  int
 }
 
-// spans tells for each i <= j whether what lies between them is matched.
-type spans map[[2]int]bool
+// spans has, for each place in a text, a bit for each place up to which something is matched from there on.
+type spans [16]uint16
+
+// join is what matches a and then b.
+func (a spans) join(b spans) (both spans) {
+	for i, ends := range a {
+		for ; ends != 0; ends &= ends - 1 {
+			both[i] |= b[bits.TrailingZeros16(ends)]
+		}
+	}
+	return both
+}
 
 // match gives the spans of a text that an expression matches, where rules match what is known of them.
-func (x *naive) match(text string, rules []spans) spans {
-	out := spans{}
-	join := func(a, b spans) spans {
-		both := spans{}
-		for p := range a {
-			for q := range b {
-				if p[1] == q[0] {
-					both[[2]int{p[0], q[1]}] = true
-				}
-			}
-		}
-		return both
-	}
-	empty := spans{}
+func (x *naive) match(text string, rules []spans) (out spans) {
+	var empty spans
 	for i := 0; i <= len(text); i++ {
-		empty[[2]int{i, i}] = true
+		empty[i] = 1 << i
 	}
 	switch x.op {
 	case "byte":
 		for i := range len(text) {
 			if strings.IndexByte(x.chars, text[i]) >= 0 {
-				out[[2]int{i, i + 1}] = true
+				out[i] = 1 << (i + 1)
 			}
 		}
 	case "literal":
 		for i := 0; i+len(x.chars) <= len(text); i++ {
 			if text[i:i+len(x.chars)] == x.chars {
-				out[[2]int{i, i + len(x.chars)}] = true
+				out[i] = 1 << (i + len(x.chars))
 			}
 		}
 	case "seq":
 		out = empty
 		for _, p := range x.parts {
-			out = join(out, p.match(text, rules))
+			out = out.join(p.match(text, rules))
 		}
 	case "or":
 		for _, p := range x.parts {
-			for s := range p.match(text, rules) {
-				out[s] = true
+			for i, ends := range p.match(text, rules) {
+				out[i] |= ends
 			}
 		}
 	case "and", "not":
-		all := make([]spans, len(x.parts))
-		for i, p := range x.parts {
-			all[i] = p.match(text, rules)
-		}
 		for i := 0; i <= len(text); i++ {
-			for j := i; j <= len(text); j++ {
-				yes := true
-				for _, s := range all {
-					yes = yes && s[[2]int{i, j}] == (x.op == "and")
+			out[i] = (1<<(len(text)+1) - 1) &^ (1<<i - 1)
+		}
+		for _, p := range x.parts {
+			for i, ends := range p.match(text, rules) {
+				if x.op == "not" {
+					ends = ^ends
 				}
-				if yes {
-					out[[2]int{i, j}] = true
-				}
+				out[i] &= ends
 			}
 		}
 	case "repeat":
 		once, at := x.parts[0].match(text, rules), empty
 		for n := 0; x.most < 0 && n <= x.least+len(text) || n <= x.most; n++ {
 			if n >= x.least {
-				for s := range at {
-					out[s] = true
+				for i, ends := range at {
+					out[i] |= ends
 				}
 			}
-			at = join(at, once)
+			at = at.join(once)
 		}
 	case "ref":
 		return rules[x.rule]
@@ -93,25 +88,22 @@ func (x *naive) match(text string, rules []spans) spans {
 	return out
 }
 
-// grammarOf are rules, the first of which is where texts start.
+// naiveGrammar are rules, the first of which is where texts start.
 type naiveGrammar []*naive
 
 // matches tells whether a text follows the grammar: rules match more and more until nothing changes.
 func (g naiveGrammar) matches(text string) bool {
 	rules := make([]spans, len(g))
-	for i := range rules {
-		rules[i] = spans{}
-	}
 	for changed := true; changed; {
 		changed = false
 		for i, x := range g {
 			next := x.match(text, rules)
-			if len(next) != len(rules[i]) {
+			if next != rules[i] {
 				rules[i], changed = next, true
 			}
 		}
 	}
-	return rules[0][[2]int{0, len(text)}]
+	return rules[0][0]>>len(text)&1 != 0
 }
 
 // build makes the same of a Builder.

@@ -2,6 +2,7 @@ package grammar
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 )
 
@@ -11,6 +12,12 @@ type Vocab struct {
 	plain []uint64 // tokens that stay within a JSON string wherever they come in it
 	all   tree
 	rest  tree // the tokens that are not plain
+
+	texts   []byte   // of all tokens
+	ends    []uint32 // of texts, by id
+	tiers   [tiers]tree
+	longest int // token
+	cache   maskCache
 }
 
 // tree has the bytes of tokens, what begins alike in one place. Nodes are in the order of a walk in which a node comes before
@@ -32,12 +39,25 @@ const longestToken = 1 << 10
 
 // NewVocab takes a vocabulary of size ids. text gives what a token stands for, and nothing for tokens that are no text.
 func NewVocab(size int, text func(id int32) []byte) *Vocab {
-	v := &Vocab{plain: make([]uint64, (size+63)/64)}
+	v := &Vocab{plain: make([]uint64, (size+63)/64), ends: make([]uint32, 1, size+1)}
 	var all, rest []token
+	var by [tiers][]token
 	for id := range int32(size) {
 		t := token{text(id), id}
-		if len(t.text) == 0 || len(t.text) > longestToken {
+		if len(t.text) > longestToken {
+			t.text = nil
+		}
+		v.texts = append(v.texts, t.text...)
+		v.ends = append(v.ends, uint32(len(v.texts)))
+		if len(t.text) == 0 {
 			continue
+		}
+		v.longest = max(v.longest, len(t.text))
+		for i, most := range tierBytes {
+			if len(t.text) <= most {
+				by[i] = append(by[i], t)
+				break
+			}
 		}
 		all = append(all, t)
 		if slices.IndexFunc(t.text, breaks) < 0 {
@@ -47,8 +67,23 @@ func NewVocab(size int, text func(id int32) []byte) *Vocab {
 		}
 	}
 	v.all, v.rest = newTree(all), newTree(rest)
+	for i := range by {
+		v.tiers[i] = newTree(by[i])
+	}
 	return v
 }
+
+// text is what a token stands for, nothing if it is no text.
+func (v *Vocab) text(id int32) []byte {
+	if id < 0 || int(id) >= len(v.ends)-1 {
+		return nil
+	}
+	return v.texts[v.ends[id]:v.ends[id+1]]
+}
+
+// Mark stands for a token that is no text: where a Vocab is given it as the token's text, a grammar can ask for the token by it.
+// It begins with a byte that no UTF-8 has.
+func Mark(id int32) string { return fmt.Sprintf("\xff%08x", uint32(id)) }
 
 // breaks tells whether a byte does something in a string other than to stand for itself.
 func breaks(b byte) bool { return b < ' ' || b == '"' || b == '\\' }

@@ -1,0 +1,233 @@
+package grammar
+
+import (
+	"os"
+	"slices"
+	"sync"
+	"testing"
+
+	"hearth/internal/tokenizer"
+)
+
+// realVocab is the vocabulary of the model in the folder $HEARTH_TEST_TOKENIZER, or one that is as large as those of today.
+func realVocab(tb testing.TB) *Vocab {
+	dir := os.Getenv("HEARTH_TEST_TOKENIZER")
+	if dir == "" {
+		return wideVocab()
+	}
+	tok, err := tokenizer.Load(os.DirFS(dir))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return NewVocab(tok.Size(), func(id int32) []byte {
+		if tok.Special(id) {
+			return nil
+		}
+		return tok.Bytes(id)
+	})
+}
+
+func compileJSON(tb testing.TB, build func(b *Builder) *Rule) *Grammar {
+	tb.Helper()
+	b := NewBuilder()
+	g, err := b.Compile(build(b))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return g
+}
+
+var maskPlaces = map[string]struct {
+	build   func(b *Builder) *Rule
+	written string
+}{
+	"any":      {anyJSON, `{"a": `},
+	"nested":   {anyJSON, `[[[{"a": [[`},
+	"text":     {anyJSON, `{"a": "x`},
+	"key":      {anyJSON, `{"`},
+	"number":   {anyJSON, `{"a": 1`},
+	"bounded":  {func(b *Builder) *Rule { return jsonText(b, 0, 50) }, `"abc`},
+	"short":    {func(b *Builder) *Rule { return jsonText(b, 0, 20) }, `"abc`},
+	"selected": {someTexts, `"abcd`},
+}
+
+// someTexts are strings of at least three characters that are none of some.
+func someTexts(b *Builder) *Rule {
+	r := b.Rule("selected")
+	b.Define(r, b.Seq(b.Literal(`"`), b.Except(b.Repeat(jsonChar(b), 3, -1), b.Choice("name", "type", "value")), b.Literal(`"`)))
+	return r
+}
+
+// BenchmarkMask: what a mask costs whose states were met before, and what it costs the first time ever.
+func BenchmarkMask(b *testing.B) {
+	v := realVocab(b)
+	for name, p := range maskPlaces {
+		g := compileJSON(b, p.build)
+		m := v.Matcher(g, NewBudget(1))
+		if !m.AcceptBytes([]byte(p.written)) {
+			b.Fatal(name)
+		}
+		again := func() {
+			m.of, m.s.budget.left = nil, burst
+			m.Allowed()
+		}
+		b.Run(name+"/met", func(b *testing.B) {
+			again()
+			b.ReportAllocs()
+			for b.Loop() {
+				again()
+			}
+			b.ReportMetric(float64(burst-m.s.budget.left), "steps")
+		})
+		b.Run(name+"/new", func(b *testing.B) {
+			for b.Loop() {
+				v.cache = maskCache{}
+				m.s.top()[0].at.state.masks.Store(nil)
+				again()
+			}
+			b.ReportMetric(float64(burst-m.s.budget.left), "steps")
+		})
+	}
+}
+
+// TestMasks: the mask at each place is the tokens that fit there, each tried by itself.
+func TestMasks(t *testing.T) {
+	v := wideVocab()
+	for name, p := range maskPlaces {
+		m := v.Matcher(compileJSON(t, p.build), NewBudget(1))
+		for i := range p.written {
+			if !m.AcceptBytes([]byte(p.written[i : i+1])) {
+				t.Fatalf("%s: %q does not fit", name, p.written[:i+1])
+			}
+			mask := m.Allowed()
+			for id := int32(i % 37); int(id) < len(v.ends); id += 37 {
+				m.s.budget.left = burst
+				fits := m.Accept(id)
+				if fits {
+					m.Rollback(1)
+				}
+				if got := mask[id/64]>>(id%64)&1 != 0; got != fits {
+					t.Fatalf("%s: after %q %q may come: %v, want %v", name, p.written[:i+1], v.text(id), got, fits)
+				}
+			}
+		}
+	}
+}
+
+// TestMaskCost: what was met before costs next to nothing, wherever it is, and so does what counts, whatever it counts to.
+func TestMaskCost(t *testing.T) {
+	budget := NewBudget(1)
+	cost := func(v *Vocab, build func(b *Builder) *Rule, written string) int {
+		budget.left = burst
+		m := v.Matcher(compileJSON(t, build), budget)
+		if !m.AcceptBytes([]byte(written)) {
+			t.Fatalf("%q does not fit", written)
+		}
+		before := budget.left
+		m.Allowed()
+		return before - budget.left
+	}
+	text := func(most int) func(b *Builder) *Rule {
+		return func(b *Builder) *Rule { return jsonText(b, 0, most) }
+	}
+	for name, c := range map[string]struct {
+		build, met     func(b *Builder) *Rule
+		written, first string
+		most           int
+	}{
+		"value":  {anyJSON, anyJSON, `{"a": [`, `{"b": [`, 500},
+		"text":   {anyJSON, anyJSON, `{"a": {"b": "c`, `{"a": "`, 2000},
+		"length": {text(100), text(10_000), `"abc`, `"abcdef`, 2000},
+	} {
+		v := wideVocab()
+		first := cost(v, c.met, c.first)
+		if again := cost(v, c.build, c.written); again > c.most || again > first/4 {
+			t.Errorf("%s: %d steps the first time, %d in another grammar", name, first, again)
+		}
+	}
+}
+
+// TestMaskMemory: masks are bounded together; those that were dropped are made again.
+func TestMaskMemory(t *testing.T) {
+	v := wideVocab()
+	m := v.Matcher(compileJSON(t, func(b *Builder) *Rule { return jsonText(b, 0, 4000) }), NewBudget(1))
+	m.AcceptBytes([]byte(`"`))
+	want := slices.Clone(m.Allowed())
+	for i := range 4000 {
+		m.s.budget.left = burst
+		v.cache.put(&cached{key: maskKey{tier: 1000 + i}}, &mask{words: make([]uint64, len(m.mask))})
+		if v.cache.bytes > mostMasks {
+			t.Fatalf("%d bytes", v.cache.bytes)
+		}
+	}
+	if n := len(v.cache.all); n != len(v.cache.ring) || n > mostMasks/(8*len(m.mask)) {
+		t.Errorf("%d masks are there, %d in the ring", n, len(v.cache.ring))
+	}
+	m.of, m.s.budget.left = nil, burst
+	if !slices.Equal(m.Allowed(), want) {
+		t.Error("the mask is another one")
+	}
+}
+
+// TestForget: a grammar that has found out too much forgets it, and what follows it goes on.
+func TestForget(t *testing.T) {
+	g := compileJSON(t, anyJSON)
+	m := bytesVocab(words...).Matcher(g, NewBudget(1))
+	forgot := 0
+	for i, c := range []byte(`{"a": ["b", 1.5e3, {"c": null}], "d": "\u00e9"}`) {
+		if g.least >= 0 {
+			forgot++
+			g.least = -2 * mostExprs
+		}
+		if m.Allowed() == nil || !m.AcceptBytes([]byte{c}) {
+			t.Fatalf("at %d", i)
+		}
+	}
+	if !m.Done() || forgot < 10 {
+		t.Error(m.Done(), forgot)
+	}
+}
+
+// TestManyAtOnce: a grammar and a vocabulary are used by many goroutines.
+func TestManyAtOnce(t *testing.T) {
+	g, v := compileJSON(t, anyJSON), bytesVocab(words...)
+	text := `{"name": ["x", 12, {"y": true}], "z": "\n"}`
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			m := v.Matcher(g, NewBudget(1))
+			for j := range 4 * len(text) {
+				if j%len(text) == 0 {
+					m.Rollback(m.Tokens())
+				}
+				c := text[j%len(text)]
+				if mask := m.Allowed(); mask[c/64]>>(c%64)&1 == 0 || !m.AcceptBytes([]byte{c}) {
+					t.Errorf("%d: %q at %d", i, c, j)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestNoAllocations: what was met before is followed without any memory.
+func TestNoAllocations(t *testing.T) {
+	g, v := compileJSON(t, anyJSON), bytesVocab(words...)
+	m := v.Matcher(g, NewBudget(1))
+	text := []byte(`{"name": ["x", 12, {"y": true}], "z": "\n"}`)
+	follow := func() {
+		m.s.budget.left = burst
+		m.Rollback(m.Tokens())
+		for i := range text {
+			if m.Allowed() == nil || !m.AcceptBytes(text[i:i+1]) {
+				t.Fatalf("at %d", i)
+			}
+		}
+		m.Rollback(3)
+		m.Prefix([]int32{'"', '}', '}'})
+	}
+	if n := testing.AllocsPerRun(10, follow); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
