@@ -138,7 +138,7 @@ class Scripted(Served):
             self.assertEqual(([i.type for i in window.output], window.object), (["message", "compaction"], "response.compaction"))
             self.assertEqual(window.output[0].content[0].text, "Hi")
             self.assertGreater(window.usage.output_tokens, 0)
-            go_on = [i.model_dump(exclude_none=True) for i in window.output] + [{"role": "user", "content": "Go on."}]
+            go_on = [i.model_dump(exclude_none=True, warnings=False) for i in window.output] + [{"role": "user", "content": "Go on."}]
             self.assertEqual(self.client.responses.create(model="demo", input=go_on).output_text, "It goes on.")
         types = []
         for e in self.client.responses.create(model="demo", previous_response_id=first.id, input=[{"type": "compaction_trigger"}], stream=True):

@@ -88,7 +88,7 @@ func (d *decoder) compactBody(body wire.Value) {
 // keepsItems tells whether the input is needed as it came.
 func (d *decoder) keepsItems() bool { return d.r.kept || d.compact }
 
-// management reads when the conversation is summed up before it is answered.
+// management reads when the conversation is summed up before it is answered. One that is summed up in any case must be there.
 func (d *decoder) management(body wire.Value) {
 	for _, v := range d.ItemsWithin(body.Get("context_management"), chat.BoundTools, wire.MaxTools, "entries") {
 		if !d.Want(v, wire.Object) {
@@ -169,10 +169,11 @@ func (m managed) summarise(ctx context.Context, r *chat.Request) (iter.Seq2[chat
 	if err != nil || len(s.Tools) == 0 || s.Choice.Kind == chat.ChoiceNone {
 		return events, err
 	}
-	// A small model may call a tool all the same, until it knows of none.
-	wrote := false
-	return chained(events, func(e *chat.Event) { wrote = wrote || isText(e) }, func() (iter.Seq2[chat.Event, error], error) {
-		if wrote {
+	// A small model may call a tool all the same, until it knows of none. What it says before that is no summary.
+	wrote, called := false, false
+	see := func(e *chat.Event) { wrote, called = wrote || isText(e), called || e.Kind == chat.EventToolStart }
+	return chained(events, see, func() (iter.Seq2[chat.Event, error], error) {
+		if wrote && !called {
 			return nil, nil
 		}
 		s.Choice.Kind = chat.ChoiceNone
@@ -193,7 +194,10 @@ func (m managed) summariseFirst(ctx context.Context, r *chat.Request) (iter.Seq2
 	}
 	var text strings.Builder
 	note := func(e *chat.Event) {
-		if e.Kind == chat.EventText {
+		switch e.Kind {
+		case chat.EventStart:
+			text.Reset()
+		case chat.EventText:
 			text.WriteString(e.Text)
 		}
 	}
@@ -268,6 +272,10 @@ func (r *reply) sumUp(e *chat.Event) bool {
 		case summaryDue:
 			r.summary = summaryComes
 			return false
+		case summaryComes: // anew
+			if r.open != nil {
+				r.open.text.Reset()
+			}
 		case summaryEnds:
 			r.end(completed)
 			r.summary = noSummary

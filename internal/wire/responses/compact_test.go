@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -129,7 +130,9 @@ func TestCompactTools(t *testing.T) {
 		asked++
 		steps := summing(r)
 		if len(r.Tools) > 0 && r.Choice.Kind != chat.ChoiceNone {
-			steps[2].Event = chat.Event{Kind: chat.EventToolStart, Call: &chat.ToolCall{ID: "c1", Name: "f"}}
+			call := wiretest.Step{Event: chat.Event{Kind: chat.EventToolStart, Call: &chat.ToolCall{ID: "c1", Name: "f"}}}
+			steps[2].Event.Text = "I look."
+			steps = slices.Insert(steps, 3, call)
 		}
 		return steps
 	})
