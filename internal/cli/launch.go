@@ -73,8 +73,9 @@ type launchOptions struct {
 func newLaunchAgentCmd(a *agent) *cobra.Command {
 	var o launchOptions
 	cmd := &cobra.Command{
-		Use:   a.program + " [-- ARGS]",
-		Short: "Run " + a.name + " on a local model",
+		Use:        a.program + " [-- ARGS]",
+		SuggestFor: []string{strings.ReplaceAll(strings.ToLower(a.name), " ", "-"), a.program + "-cli"},
+		Short:      "Run " + a.name + " on a local model",
 		Long: fmt.Sprintf(`Runs %[1]s, which must be installed, on the model of a hearth server of this user: the latest, or the one that
 serves the model that is named. A server that still loads is waited for. Without one it serves a model itself for as
 long as %[1]s runs. It says which server it is. ARGS go to %[1]s. %[2]s
@@ -115,11 +116,12 @@ least that is accepted without --force.`, a.name, a.told, a.prompt, a.enough, a.
 		}
 		fmt.Fprint(cmd.ErrOrStderr(), t.about(a), note)
 		own, env := a.settings(t)
+		args = append(own, args...)
 		if o.print {
-			printCommands(cmd.OutOrStdout(), a.program, own, args, env)
+			printCommands(cmd.OutOrStdout(), a.program, args, env)
 			return nil
 		}
-		return runAgent(cmd, program, append(own, args...), env)
+		return runAgent(cmd, program, args, env)
 	}
 	return cmd
 }
@@ -217,16 +219,16 @@ type exitError struct {
 func (e *exitError) Error() string { return e.err.Error() }
 func (e *exitError) Unwrap() error { return e.err }
 
-// printCommands prints for a shell what is run otherwise: variables, and the program if its arguments tell it anything.
-func printCommands(w io.Writer, program string, own, args []string, env [][2]string) {
+// printCommands prints for a shell what is run otherwise: variables, and the program if it has arguments.
+func printCommands(w io.Writer, program string, args []string, env [][2]string) {
 	for _, kv := range env {
 		fmt.Fprintf(w, "export %s=%s\n", kv[0], shellQuoted(kv[1]))
 	}
-	if len(own) == 0 {
+	if len(args) == 0 {
 		return
 	}
 	fmt.Fprint(w, program)
-	for _, arg := range append(own, args...) {
+	for _, arg := range args {
 		if !plainWord.MatchString(arg) {
 			arg = shellQuoted(arg)
 		}

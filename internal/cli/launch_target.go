@@ -70,7 +70,7 @@ func findTarget(cmd *cobra.Command, a *agent, cfg *config.Config, o launchOption
 	case s == nil && o.print && also != "":
 		return nil, console.Hintf(fmt.Errorf("no server runs with %s; there are %s", cfg.Model, also), "start one: hearth serve %s", cfg.Model)
 	case s == nil && o.print:
-		return nil, console.Hintf(errors.New("no server runs"), "start one: hearth serve %s", cfg.Model)
+		return nil, console.Hintf(errors.New("no server runs"), "start one: hearth serve %s", cmp.Or(cfg.Model, someModel))
 	case s == nil:
 		none := "no server runs"
 		if also != "" {

@@ -100,6 +100,9 @@ CLAUDE_CODE_SUBAGENT_MODEL=demo
 			t.Errorf("--print: a shell would read %q", line)
 		}
 	}
+	if with, _, _ := launch(t, dir, "--demo", "--print", "--", "-p", "hello there"); with != out+"claude -p 'hello there'\n" {
+		t.Errorf("--print with arguments: %s", with)
+	}
 	// Another model than the one that runs is not this server's business.
 	if _, errs, code = launch(t, dir, "--print", "--model", "other"); code != 1 || !strings.Contains(errs, "no server runs with other; there are demo at "+p.url) {
 		t.Errorf("another model: %d %s", code, errs)
@@ -339,8 +342,10 @@ func TestLaunchMistakes(t *testing.T) {
 		{[]string{"codex", "--demo"}, "there is no codex on the path: Codex is not installed"},
 		{[]string{"opencode"}, "does not know the agent \"opencode\"\nhearth: hint: it knows claude and codex"},
 		{[]string{"codx"}, "did you mean: hearth launch codex"},
+		{[]string{"claude-code"}, "did you mean: hearth launch claude"},
+		{[]string{"codex", "--print"}, "no server runs\nhearth: hint: start one: hearth serve mlx-community/"},
 	} {
-		cmd := command(t, []string{"PATH=" + t.TempDir()}, "version")
+		cmd := command(t, []string{"PATH=" + t.TempDir(), "XDG_RUNTIME_DIR=" + t.TempDir()}, "version")
 		cmd.Args = append(append(cmd.Args[:1], "launch"), tt.args...)
 		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), tt.want) {
 			t.Errorf("%v: %v %s, want %q", tt.args, err, out, tt.want)
