@@ -42,8 +42,8 @@ type chain struct {
 	bad      string // why the model does not say what it should
 }
 
-// chainTurn is what a turn takes: tokens of its prompt, those that ran before, those whose text ran before; of the turn before it,
-// the tokens of its prompt, and those with its answer.
+// chainTurn is what a turn takes: tokens of its prompt, those that ran before, those whose text ran before; of the turn before
+// it, the tokens of its prompt, and those with its answer.
 type chainTurn struct{ prompt, common, told, prompted, ran int }
 
 func (u chainTurn) computed() int { return u.prompt - u.common }
@@ -285,9 +285,9 @@ type chainRow struct {
 	dropped                  int    // how much more there is to a turn whose client keeps no reasoning, at most
 }
 
-// TestChainByTemplate measures, over the demo's template and published ones, what each of 20 turns computes that build on each other
-// by previous_response_id: no token of a text that ran before, also after a restart, also where a client sends all of it again
-// without reasoning. With -update it writes the table of docs/responses.md.
+// TestChainByTemplate measures, over the demo's template and published ones, what each of 20 turns computes that build on each
+// other by previous_response_id: no token of a text that ran before, also after a restart, also where a client sends all of it
+// again without reasoning. With -update it writes the table of docs/responses.md.
 func TestChainByTemplate(t *testing.T) {
 	demo, err := os.ReadFile(demoFolder + "/chat_template.jinja")
 	if err != nil {
