@@ -186,7 +186,7 @@ func (s *server) calls(t *testing.T, path string, n int) []call {
 			f[m[1]] = m[2]
 		}
 		switch {
-		case f["msg"] != "request", f["path"] == "/health": // which launch asks for
+		case f["msg"] != "request", f["path"] == "/health", f["status"] == "101": // launch asks that; a WebSocket's messages have their own lines
 		case f["path"] != path || f["status"] != "200":
 			t.Errorf("%s %s: %s %s", f["method"], f["path"], f["status"], f["error"])
 		default:
@@ -197,6 +197,14 @@ func (s *server) calls(t *testing.T, path string, n int) []call {
 		t.Fatalf("%d requests, want %d", len(all), n)
 	}
 	return all
+}
+
+// sockets checks how many WebSockets a server that has ended has had.
+func (s *server) sockets(t *testing.T, want int) {
+	t.Helper()
+	if n := strings.Count(s.stderr.String(), " status=101 "); n != want {
+		t.Errorf("%d WebSockets, want %d", n, want)
+	}
 }
 
 func number(s string) int { n, _ := strconv.Atoi(s); return n }
