@@ -3,10 +3,12 @@
 package browser
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -32,7 +34,7 @@ const limit = time.Minute
 var page []byte
 
 // result is what the page says of its calls: what came back, or the error.
-type result struct{ Models, Chat, Chunks, Events string }
+type result struct{ Models, Chat, Chunks, Events, Socket string }
 
 // TestOrigins: pages on this machine may call, others where the flag names them or where a key is required and they have it.
 func TestOrigins(t *testing.T) {
@@ -63,16 +65,18 @@ func TestOrigins(t *testing.T) {
 		name, origin, key string
 		args              []string
 		models, chat      string
+		upgrade           int // status
 	}{
-		{"loopback", here, "", nil, "demo", "Hello req_"},
-		{"elsewhere", elsewhere, "", nil, refused, refused},
-		{"elsewhere, named", elsewhere, "", []string{"--allowed-origins", elsewhere}, "demo", "Hello req_"},
-		{"elsewhere, another named", elsewhere, "", []string{"--allowed-origins", "http://other.example:" + port}, refused, refused},
-		{"elsewhere, with a key", elsewhere, "secret", []string{"--api-key", "secret"}, "demo", "Hello req_"},
-		{"elsewhere, with a wrong key", elsewhere, "wrong", []string{"--api-key", "secret"}, "TypeError: ", "Incorrect API key provided"},
+		{"loopback", here, "", nil, "demo", "Hello req_", 101},
+		{"elsewhere", elsewhere, "", nil, refused, refused, 403},
+		{"elsewhere, named", elsewhere, "", []string{"--allowed-origins", elsewhere}, "demo", "Hello req_", 101},
+		{"elsewhere, another named", elsewhere, "", []string{"--allowed-origins", "http://other.example:" + port}, refused, refused, 403},
+		{"elsewhere, with a key", elsewhere, "secret", []string{"--api-key", "secret"}, "demo", "Hello req_", 401},
+		{"elsewhere, with a wrong key", elsewhere, "wrong", []string{"--api-key", "secret"}, "TypeError: ", "Incorrect API key provided", 401},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			query := url.Values{"server": {serve(t, tt.args...)}}
+			server, log := serve(t, tt.args...)
+			query := url.Values{"server": {server.URL}}
 			if tt.key != "" {
 				query.Set("key", tt.key)
 			}
@@ -83,8 +87,15 @@ func TestOrigins(t *testing.T) {
 			case <-time.After(limit):
 				t.Fatal("the page told no result")
 			}
-			if !strings.HasPrefix(got.Models, tt.models) || got.Chat != tt.chat {
+			if !strings.HasPrefix(got.Models, tt.models) || !strings.HasPrefix(got.Chat, tt.chat) {
 				t.Errorf("models %q, chat %q; want %q and %q", got.Models, got.Chat, tt.models, tt.chat)
+			}
+			if want := map[bool]string{true: "Hello", false: "closed with 1006"}[tt.upgrade == http.StatusSwitchingProtocols]; got.Socket != want {
+				t.Errorf("socket %q, want %q", got.Socket, want)
+			}
+			server.Stop()
+			if line := fmt.Sprint("method=GET path=/v1/responses status=", tt.upgrade, " "); !strings.Contains(log.String(), line) {
+				t.Errorf("the log has no %s:\n%s", line, log)
 			}
 			whole := strings.HasPrefix(tt.chat, "Hello")
 			if strings.HasSuffix(got.Chunks, "data: [DONE]\n\n") != whole || strings.Contains(got.Events, "message_stop") != whole {
@@ -94,14 +105,15 @@ func TestOrigins(t *testing.T) {
 	}
 }
 
-// serve runs hearth with a script in the model's place until the test ends and returns its URL.
-func serve(t *testing.T, args ...string) string {
+// serve runs hearth with a script in the model's place until the test ends. Its log may be read when it has stopped.
+func serve(t *testing.T, args ...string) (s *program.Server, log *bytes.Buffer) {
 	t.Helper()
 	script := t.TempDir() + "/script.jsonl"
 	if err := os.WriteFile(script, []byte(`{"raw": "Hello"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return program.Serve(t, *binary, nil, os.Stderr, append([]string{"--log-level", "error", "--prefix-cache-dir", "off", "--script", script}, args...)...).URL
+	log = &bytes.Buffer{}
+	return program.Serve(t, *binary, nil, log, append([]string{"--prefix-cache-dir", "off", "--store", "memory", "--script", script}, args...)...), log
 }
 
 // browse opens a page until the test ends. Names under .example are this machine, and no connection leaves it.

@@ -149,6 +149,33 @@ class Scripted(Served):
         r = self.client.responses.create(model="demo", previous_response_id=first.id, input="Hi", context_management=[{"type": "compaction", "compact_threshold": 1}])
         self.assertEqual(([i.type for i in r.output], r.output_text), (["compaction", "message"], "It goes on."))
 
+    def test_socket(self):
+        """Turns on a WebSocket, each building on the last without its being stored, behind a prompt that is computed ahead."""
+        if not hasattr(self.client.responses, "connect"):
+            self.skipTest("this version has no WebSocket")
+        with self.client.responses.connect() as connection:
+
+            def ask(**fields):
+                connection.response.create(model="demo", store=False, tools=[TOOL], **fields)
+                while (e := connection.recv()).type not in ("response.completed", "error"):
+                    self.assertEqual(e.stream_id, fields.get("stream_id"))
+                return e
+
+            warm = ask(generate=False, instructions="Be brief.").response
+            self.assertEqual(self.said(warm), ("completed", []))
+            turn = ask(input="Weather in Paris and Rome?", previous_response_id=warm.id, stream_id="a")
+            calls = [i for i in turn.response.output if i.type == "function_call"]
+            self.assertEqual((turn.stream_id, [json.loads(c.arguments) for c in calls]), ("a", [{"city": "Paris"}, {"city": "Rome"}]))
+            results = [{"type": "function_call_output", "call_id": c.call_id, "output": "sunny"} for c in calls]
+            last = ask(input=results, previous_response_id=turn.response.id).response
+            self.assertEqual((last.output_text, last.previous_response_id, last.store), ("They say: sunny\nsunny", turn.response.id, False))
+            self.assertGreater(last.usage.input_tokens_details.cached_tokens, 0)
+            e = ask(input="Hi", previous_response_id="resp_none")
+            self.assertEqual((e.status, e.error.code, e.error.param), (400, "previous_response_not_found", "previous_response_id"))
+            self.assertEqual(ask(input="Hi", tool_choice="none").type, "response.completed")
+        with self.client.responses.connect() as connection:  # which knows nothing of the other one
+            self.assertEqual(ask(input="Hi", previous_response_id=last.id).error.code, "previous_response_not_found")
+
     def test_errors(self):
         client = self.client.with_options(max_retries=0)
         with self.assertRaises(openai.InternalServerError) as caught:
