@@ -6,13 +6,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/coder/websocket"
 
@@ -317,6 +322,46 @@ func TestSocketUpgrade(t *testing.T) {
 	}
 }
 
+// TestSocketAsPost: a message is for the generator, its caller's cache and the Host check what a POST is.
+func TestSocketAsPost(t *testing.T) {
+	g := answering()
+	var got []*chat.Request
+	g.Got = func(r *chat.Request) { got = append(got, r) }
+	s := serveSockets(t, g, func(_ *Protocol, o *server.Options) {
+		o.Isolate, o.Keys = true, []config.Key{config.PlainKey("ada"), config.PlainKey("bob")}
+	})
+	headers := []string{"X-Api-Key: ada", "Session-Id: abc", "X-Hearth-Priority: background", "Content-Encoding: gzip"}
+	body := `"input": [{"role": "user", "content": "Hi"}], "temperature": 0.5, "prompt_cache_key": "k"`
+	s.dial(t, headers...).ask(create(body))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/v1/responses", strings.NewReader("{"+body+"}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range append(headers[:3:3], "Content-Type: application/json") {
+		name, value, _ := strings.Cut(line, ": ")
+		r.Header.Set(name, value)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	for _, r := range got {
+		if !strings.HasPrefix(r.Origin.ID, "req_") {
+			t.Errorf("%+v", r.Origin)
+		}
+		r.Origin.ID = ""
+	}
+	if len(got) != 2 || got[0].Origin.Salt == [16]byte{} || !reflect.DeepEqual(got[0], got[1]) {
+		t.Errorf("%+v\n%+v", got[0], got[1])
+	}
+	s = serveSockets(t, g, nil)
+	_, resp, err = websocket.Dial(t.Context(), s.url+"/v1/responses", &websocket.DialOptions{Host: "evil.example"}) //nolint:bodyclose // of an upgrade
+	if err == nil || resp.StatusCode != http.StatusForbidden {
+		t.Errorf("for another's name: %v", err)
+	}
+}
+
 // TestSocketOwners: what is not stored is the connection's alone, and what is stored is the key's.
 func TestSocketOwners(t *testing.T) {
 	s := serveSockets(t, answering(), func(p *Protocol, o *server.Options) {
@@ -437,4 +482,310 @@ func TestSocketQueue(t *testing.T) {
 	c.send(create(`"input": "never"`))
 	_ = c.CloseNow()
 	<-ended
+}
+
+// pipes are connections in memory, which clocks of tests know.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	c, ok := <-p
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+
+func (p pipes) Close() error {
+	close(p)
+	return nil
+}
+
+func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+// inBubble runs f with a protocol that is reached through memory, under a clock of its own.
+func inBubble(t *testing.T, g *wiretest.Generator, o wire.Options, f func(t *testing.T, dial func(ponging bool) (c *client, pings *int))) {
+	synctest.Test(t, func(t *testing.T) {
+		mux, p := http.NewServeMux(), make(pipes)
+		o.Models = g
+		Protocol{Sockets: 8}.Mount(mux, o)
+		srv := &http.Server{Handler: mux}
+		done := make(chan struct{})
+		go func() { defer close(done); _ = srv.Serve(p) }()
+		f(t, func(ponging bool) (*client, *int) {
+			tr := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+				here, there := net.Pipe()
+				p <- there
+				return here, nil
+			}}
+			pings := 0
+			o := &websocket.DialOptions{HTTPClient: &http.Client{Transport: tr}, OnPingReceived: func(context.Context, []byte) bool { pings++; return ponging }}
+			c, _, err := websocket.Dial(t.Context(), "ws://here/v1/responses", o) //nolint:bodyclose // of an upgrade
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.SetReadLimit(-1)
+			return &client{t, c}, &pings
+		})
+		_ = srv.Close()
+		<-done
+	})
+}
+
+// TestSocketSilence: who answers pings may be silent for an hour, and wait for an answer longer; who does not is gone after a
+// minute, and so is who does not read.
+func TestSocketSilence(t *testing.T) {
+	g := answering()
+	var ended error
+	g.Script = func(r *chat.Request) ([]wiretest.Step, error) {
+		steps := echo(r)
+		switch said(r) {
+		case "user:slow":
+			steps[0].Before = func(context.Context) { time.Sleep(2 * socketIdle) }
+		case "user:much":
+			steps[1].Before = func(ctx context.Context) { ended = ctx.Err() }
+		}
+		return steps, nil
+	}
+	inBubble(t, g, wire.Options{}, func(t *testing.T, dial func(bool) (*client, *int)) {
+		began := time.Now()
+		c, pings := dial(true)
+		if e := c.ask(create(`"input": "slow"`)); e.says() != "user:slow" {
+			t.Errorf("%+v", e)
+		}
+		_, _, err := c.Read(t.Context())
+		if took := time.Since(began); websocket.CloseStatus(err) != websocket.StatusGoingAway || took.Truncate(time.Second) != 3*socketIdle {
+			t.Errorf("after %v: %v", took, err)
+		}
+		if want := int(3 * socketIdle / wire.DefaultKeepAlive); *pings < want-1 || *pings > want {
+			t.Errorf("%d pings, want %d", *pings, want)
+		}
+
+		began = time.Now()
+		c, _ = dial(false)
+		_, _, err = c.Read(t.Context())
+		if took := time.Since(began); err == nil || took != wire.DefaultKeepAlive+wire.WriteTimeout {
+			t.Errorf("without an answer to pings after %v: %v", took, err)
+		}
+
+		c, _ = dial(true)
+		c.send(create(`"input": "much"`))
+		time.Sleep(2 * wire.WriteTimeout)
+		synctest.Wait()
+		if ended == nil {
+			t.Error("what nobody reads is generated on")
+		}
+		_ = c.CloseNow()
+	})
+}
+
+// TestSocketBodies: messages count as bodies from their first byte until their prompt is made, also those that wait, that break
+// off or that are not answered any more. What there is no room for is refused, and read over.
+func TestSocketBodies(t *testing.T) {
+	var release chan struct{}
+	g := answering()
+	g.Script = func(r *chat.Request) ([]wiretest.Step, error) {
+		steps := echo(r)
+		if said(r) == "user:slow" {
+			steps[1].Before = func(ctx context.Context) {
+				select {
+				case <-release:
+				case <-ctx.Done():
+				}
+			}
+		}
+		return steps, nil
+	}
+	o := wire.Options{Bodies: wire.NewBodies(1 << 20)}
+	inBubble(t, g, o, func(t *testing.T, dial func(bool) (*client, *int)) {
+		release = make(chan struct{})
+		held := func(what string, least, most int64) {
+			t.Helper()
+			synctest.Wait()
+			if n := o.Bodies.Held(); n < least || n > most {
+				t.Errorf("%s: %d bytes are held, want %d to %d", what, n, least, most)
+			}
+		}
+		long := create(`"input": "` + strings.Repeat("x", 300<<10) + `"`)
+		c, _ := dial(true)
+		c.send(create(`"input": "slow"`))
+		for range 2 {
+			c.next()
+		}
+		held("under way", 0, 0)
+		c.send(long)
+		held("waiting", 300<<10, 1<<20)
+		c.send(long)
+		c.send(create(`"input": "short"`))
+		release <- struct{}{}
+		for e := c.next(); e.Type != "response.completed"; e = c.next() {
+		}
+		if e := c.last(); e.Type != "response.completed" {
+			t.Errorf("%+v", e)
+		}
+		if e := c.last(); e.Status != 503 || !strings.Contains(e.Error.Message, "the server is busy") || e.Headers["retry-after"] != "1" {
+			t.Errorf("%+v", e)
+		}
+		if e := c.last(); e.says() != "user:short" {
+			t.Errorf("%+v", e)
+		}
+		held("answered", 0, 0)
+		c.send(create(`"input": "slow"`))
+		for range 2 {
+			c.next()
+		}
+		c.send(long)
+		held("waiting again", 300<<10, 1<<20)
+		_ = c.CloseNow()
+		held("closed", 0, 0)
+		c, _ = dial(true)
+		w, err := c.Writer(t.Context(), websocket.MessageText)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = w.Write([]byte(long)); err != nil {
+			t.Fatal(err)
+		}
+		held("begun", 300<<10, 1<<20)
+		_ = c.CloseNow()
+		held("broken off", 0, 0)
+		c, _ = dial(true)
+		if w, err = c.Writer(t.Context(), websocket.MessageText); err == nil {
+			_, err = w.Write([]byte(long))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := c.Read(t.Context()); err == nil {
+			t.Error("a message may take for ever")
+		}
+		held("too slow", 0, 0)
+	})
+}
+
+// TestSocketDrain: at the end of the server a socket that waits is closed, one that is being answered is so after its answer, or
+// after its error when the time for that is over.
+func TestSocketDrain(t *testing.T) {
+	for _, tt := range []struct {
+		name, input string
+		drain       time.Duration
+		ends        string
+	}{{"idle", "", time.Minute, ""}, {"finishes", "slow", time.Minute, "response.completed"}, {"is ended", "slow", time.Millisecond, "response.failed"}} {
+		t.Run(tt.name, func(t *testing.T) {
+			began, release := make(chan struct{}), make(chan struct{})
+			g := answering()
+			g.Script = func(r *chat.Request) ([]wiretest.Step, error) {
+				steps := echo(r)
+				steps[1].Before = func(ctx context.Context) {
+					close(began)
+					select {
+					case <-release:
+					case <-ctx.Done():
+					}
+				}
+				return steps, nil
+			}
+			s := server.New(server.Options{Models: g, Protocols: []wire.Protocol{Protocol{Sockets: 1}}, HostNames: []string{}, Drain: tt.drain,
+				Health: func() server.Health { return server.Health{} }})
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			served := make(chan error)
+			go func() { served <- s.Serve(ctx, l) }()
+			c := (&socketServer{url: "http://" + l.Addr().String()}).dial(t)
+			if tt.input != "" {
+				c.send(create(`"input": "slow"`))
+				<-began
+				c.send(create(`"input": "never"`))
+			}
+			stop()
+			<-s.Draining()
+			if tt.drain == time.Minute {
+				close(release)
+			}
+			if tt.input != "" {
+				if e := c.last(); e.Type != tt.ends || e.Type == "response.failed" && !strings.Contains(e.Response.Error.Message, "shutting down") {
+					t.Errorf("%+v", e)
+				}
+			}
+			if _, b, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusGoingAway {
+				t.Errorf("then %s %v", b, err)
+			}
+			if err := <-served; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestSocketPrewarm: a prompt that no template takes alone is no error, others are; of what is generated nothing is told.
+func TestSocketPrewarm(t *testing.T) {
+	g := answering()
+	var refuse error
+	script := g.Script
+	g.Script = func(r *chat.Request) ([]wiretest.Step, error) {
+		if refuse != nil {
+			return nil, refuse
+		}
+		return script(r)
+	}
+	c := serveSockets(t, g, nil).dial(t)
+	warm := func() *event { return c.ask(create(`"generate": false, "instructions": "Be.", "store": false`)) }
+	if e := warm(); e.Type != "response.completed" || len(e.Response.Output) > 0 {
+		t.Errorf("%+v", e)
+	}
+	refuse = &chat.Error{Kind: chat.RateLimited, Msg: "later"}
+	if e := warm(); e.Status != 429 {
+		t.Errorf("%+v", e)
+	}
+	refuse = &chat.Error{Kind: chat.Invalid, Msg: "no user query found"}
+	e := warm()
+	if e.Type != "response.completed" {
+		t.Fatalf("%+v", e)
+	}
+	refuse = nil
+	if e := c.ask(create(`"previous_response_id": "` + e.Response.ID + `", "input": "Hi"`)); e.says() != "user:Hi" {
+		t.Errorf("%+v", e)
+	}
+}
+
+// FuzzSocket: whatever a message says it has one answer, whatever comes on the connection ends it at worst, and nothing is held
+// afterwards.
+func FuzzSocket(f *testing.F) {
+	f.Add([]byte(create(`"input": "Hi"`)+"\n"+create(`"generate": false, "store": false, "stream_id": "a"`)+"\n{"), []byte("\x81\x80abcd"))
+	f.Add([]byte(create(`"input": [{"role": "user", "content": "Hi"}], "previous_response_id": "resp_1"`)), []byte("\x01\xfe\xff\xffabcd"))
+	f.Add([]byte(create(`"input": 1, "background": true, "stream_id": 1, "generate": 1`)), []byte("\x88\x82abcd\x00\x00"))
+	f.Add([]byte{}, []byte("\x89\xff\xff\xff\xff\xff\xff\xff\xff\xffabcd"))
+	f.Add([]byte{}, []byte("\xf1\x03abc"))
+	o := wire.Options{Models: answering(), Bodies: wire.NewBodies(1 << 20), MaxBody: 64 << 10}
+	mux, served := http.NewServeMux(), make(chan struct{})
+	Protocol{Sockets: 8}.Mount(mux, o)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mux.ServeHTTP(w, r)
+		served <- struct{}{}
+	}))
+	f.Cleanup(srv.Close)
+	f.Fuzz(func(t *testing.T, messages, raw []byte) {
+		var conn net.Conn
+		tr := &http.Transport{DialContext: func(ctx context.Context, network, addr string) (_ net.Conn, err error) {
+			conn, err = (&net.Dialer{}).DialContext(ctx, network, addr)
+			return conn, err
+		}}
+		c, _, err := websocket.Dial(t.Context(), srv.URL+"/v1/responses", &websocket.DialOptions{HTTPClient: &http.Client{Transport: tr}}) //nolint:bodyclose // of an upgrade
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.SetReadLimit(-1)
+		for _, message := range bytes.SplitN(messages, []byte("\n"), 4) {
+			(&client{t, c}).ask(string(message))
+		}
+		go func() { _, _ = io.Copy(io.Discard, conn) }()
+		_, _ = conn.Write(raw)
+		_ = conn.Close()
+		<-served
+		if n := o.Bodies.Held(); n != 0 {
+			t.Fatalf("%d bytes are held", n)
+		}
+	})
 }
