@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestConversationIsCached: turns on a conversation compute what a chain of the same responses computes, that is what is new in each
-// turn, also after the server was started again on the same store.
+// TestConversationIsCached: turns on a conversation compute what a chain of the same responses computes, that is what is new in
+// each turn, also after the server was started again on the same store.
 func TestConversationIsCached(t *testing.T) {
 	const page = 64 // tokens
 	dir := t.TempDir()

@@ -236,8 +236,8 @@ func (s *Store) RemoveConversation(ctx context.Context, owner Owner, id string) 
 	return err
 }
 
-// Hold keeps others from changing the items of a conversation until it is released, which may be done twice: for a response that is
-// made on it as it was at position at, and whose input will be added to it.
+// Hold keeps others from changing the items of a conversation until it is released, which may be done twice. It is for a response
+// that is made on it as it was at position at, and whose input will be added to it.
 func (s *Store) Hold(ctx context.Context, owner Owner, id string, at int64, input []Item) (release func(), err error) {
 	took := false
 	release = sync.OnceFunc(func() {

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -72,13 +73,24 @@ type seen struct {
 	mu        sync.Mutex
 	begun     map[string]bool
 	completed map[string][]byte // as the last event had it
+	turns     map[string][]turn // on each conversation
+}
+
+// turn is a response on a conversation, as its client knows it.
+type turn struct {
+	id, text string // id is "" if it is not stored, or was not told
+	done     bool
+}
+
+func newSeen() *seen {
+	return &seen{begun: map[string]bool{}, completed: map[string][]byte{}, turns: map[string][]turn{}}
 }
 
 // talk makes responses, each building on the one before, until the server is gone.
 func (n *seen) talk(ctx context.Context, url string) {
 	previous := ""
 	for ctx.Err() == nil {
-		id, ok := n.one(ctx, url, previous)
+		id, ok := n.one(ctx, url, map[string]any{"input": words(), "previous_response_id": orNull(previous)})
 		if !ok {
 			return
 		}
@@ -86,14 +98,46 @@ func (n *seen) talk(ctx context.Context, url string) {
 	}
 }
 
-func (n *seen) one(ctx context.Context, url, previous string) (id string, ok bool) {
-	body, _ := json.Marshal(map[string]any{"input": "Hi " + strings.Repeat("there ", rand.IntN(200)), "stream": true, "previous_response_id": orNull(previous)})
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/responses", bytes.NewReader(body))
+// converse makes responses on a conversation until the server is gone, a quarter of them without storing them.
+func (n *seen) converse(ctx context.Context, url string) {
+	resp, err := post(ctx, url+"/v1/conversations", map[string]any{})
 	if err != nil {
-		return "", false
+		return
+	}
+	var c struct{ ID string }
+	err = json.NewDecoder(resp.Body).Decode(&c)
+	resp.Body.Close()
+	for i := 0; err == nil && ctx.Err() == nil; i++ {
+		t, store := turn{text: fmt.Sprint(i, " ", words())}, i%4 < 3
+		var id string
+		id, t.done = n.one(ctx, url, map[string]any{"input": t.text, "conversation": c.ID, "store": store})
+		if store {
+			t.id = id
+		}
+		n.mu.Lock()
+		n.turns[c.ID] = append(n.turns[c.ID], t)
+		n.mu.Unlock()
+		if !t.done {
+			return
+		}
+	}
+}
+
+func words() string { return "Hi " + strings.Repeat("there ", rand.IntN(200)) }
+
+func post(ctx context.Context, url string, body map[string]any) (*http.Response, error) {
+	text, _ := json.Marshal(body)
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(text))
+	if err != nil {
+		return nil, err
 	}
 	r.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(r)
+	return http.DefaultClient.Do(r)
+}
+
+func (n *seen) one(ctx context.Context, url string, ask map[string]any) (id string, ok bool) {
+	ask["stream"] = true
+	resp, err := post(ctx, url+"/v1/responses", ask)
 	if err != nil {
 		return "", false
 	}
@@ -115,7 +159,7 @@ func (n *seen) one(ctx context.Context, url, previous string) (id string, ok boo
 		switch e.Type {
 		case "response.created":
 			id = of.ID
-			n.begun[id] = true
+			n.begun[id] = ask["store"] != false
 		case "response.completed":
 			n.completed[id] = e.Response
 			ok = true
@@ -132,26 +176,30 @@ func orNull(s string) any {
 	return s
 }
 
+// said is what each response of the script says.
+var said = strings.Repeat("one two three ", 20)
+
 // TestKilled: whatever was told to be complete is there, whole, after the server was killed at any time; what was in progress has
-// failed; and the database is sound.
+// failed; a conversation has the items of each response that is complete and nothing of others; and the database is sound.
 func TestKilled(t *testing.T) {
 	if *hearth == "" {
 		t.Skip("run by hand: make crash")
 	}
 	dir := t.TempDir()
 	script := filepath.Join(dir, "script.jsonl")
-	if err := os.WriteFile(script, []byte(`{"raw": "<think>Well.</think>{{repeat 20 \"one two three \"}}"}`+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(script, []byte(`{"raw": "<think>Well.</think>`+said+`"}`+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	all := &seen{begun: map[string]bool{}, completed: map[string][]byte{}}
+	all, whole, missing := newSeen(), 0, 0
 	statuses := map[string]int{}
 	for k := range *kills {
 		s := start(t, dir, script)
-		now := &seen{begun: map[string]bool{}, completed: map[string][]byte{}}
+		now := newSeen()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		var wg sync.WaitGroup
-		for range clients {
+		for range clients / 2 {
 			wg.Go(func() { now.talk(ctx, s.url) })
+			wg.Go(func() { now.converse(ctx, s.url) })
 		}
 		life := time.NewTimer(time.Duration(20+rand.IntN(250)) * time.Millisecond) // from before the first commit on
 		<-life.C
@@ -160,7 +208,10 @@ func TestKilled(t *testing.T) {
 		cancel()
 		sound(t, dir)
 		s = start(t, dir, script)
-		for id := range now.begun {
+		for id, stored := range now.begun {
+			if all.begun[id] = true; !stored {
+				continue
+			}
 			status, body := get(t, s.url, id)
 			statuses[status]++
 			switch last, done := now.completed[id]; {
@@ -171,15 +222,19 @@ func TestKilled(t *testing.T) {
 			case status == "failed" && !bytes.Contains(body, []byte("server_error")):
 				t.Errorf("kill %d: %s", k, body)
 			}
-			all.begun[id] = true
 		}
 		for id, last := range now.completed {
 			all.completed[id] = last
 		}
+		for id, turns := range now.turns {
+			w, m := compare(t, k, s.url, id, turns)
+			whole, missing = whole+w, missing+m
+		}
 		s.kill()
 	}
-	t.Logf("%d kills with %d clients each: %d responses begun, %d told to be complete; found %v", *kills, clients, len(all.begun), len(all.completed), statuses)
-	if len(all.completed) < *kills || statuses["failed"] < *kills/4 {
+	t.Logf("%d kills with %d clients each: %d responses begun, %d told to be complete; found %v; conversations have %d of their turns whole and %d not at all",
+		*kills, clients, len(all.begun), len(all.completed), statuses, whole, missing)
+	if len(all.completed) < *kills || statuses["failed"] < *kills/4 || whole < *kills || missing < *kills/4 {
 		t.Errorf("the kills did not meet what they are for: %v", statuses)
 	}
 }
@@ -199,6 +254,60 @@ func get(t *testing.T, url, id string) (status string, body []byte) {
 		return fmt.Sprint(resp.StatusCode), b.Bytes()
 	}
 	return r.Status, b.Bytes()
+}
+
+// compare looks whether a conversation has the items of those turns that are complete, and tells how many it has and has not.
+func compare(t *testing.T, kill int, url, id string, turns []turn) (whole, missing int) {
+	t.Helper()
+	var got []string // input and output in short
+	for after := ""; ; {
+		resp, err := http.Get(url + "/v1/conversations/" + id + "/items?order=asc&limit=100&after=" + after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var page struct {
+			Data []struct {
+				Type, Role string
+				Content    []struct{ Text string }
+			}
+			Last string `json:"last_id"`
+			More bool   `json:"has_more"`
+		}
+		err = json.NewDecoder(resp.Body).Decode(&page)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != http.StatusOK {
+			t.Errorf("kill %d: conversation %s: %s, %v", kill, id, resp.Status, err)
+			return 0, 0
+		}
+		for _, i := range page.Data {
+			got = append(got, i.Type+i.Role+":"+i.Content[0].Text)
+		}
+		if after = page.Last; !page.More {
+			break
+		}
+	}
+	for _, turn := range turns {
+		want := []string{"messageuser:" + turn.text, "reasoning:Well.", "messageassistant:" + said}
+		is := len(got) >= len(want) && slices.Equal(got[:len(want)], want)
+		status := "" // not known
+		if turn.id != "" {
+			status, _ = get(t, url, turn.id)
+		}
+		switch {
+		case turn.done && !is, status == "completed" && !is, status == "failed" && is:
+			t.Errorf("kill %d: conversation %s: turn %.10q, told to be done: %t, %s, and the conversation goes on with %.200q", kill, id, turn.text, turn.done, status, got)
+			return whole, missing
+		case is:
+			got = got[len(want):]
+			whole++
+		default:
+			missing++
+		}
+	}
+	if len(got) > 0 {
+		t.Errorf("kill %d: conversation %s has more: %.200q", kill, id, got)
+	}
+	return whole, missing
 }
 
 // sound checks the database as the kill has left it.

@@ -176,6 +176,43 @@ class Scripted(Served):
         with self.client.responses.connect() as connection:  # which knows nothing of the other one
             self.assertEqual(ask(input="Hi", previous_response_id=last.id).error.code, "previous_response_not_found")
 
+    def test_conversations(self):
+        if not hasattr(self.client, "conversations"):
+            self.skipTest("this version has no conversations")
+        conversations = self.client.conversations
+        c = conversations.create(metadata={"topic": "tests"}, items=[{"role": "developer", "content": "Be kind."}])
+        self.assertEqual((c.object, c.metadata), ("conversation", {"topic": "tests"}))
+        self.assertEqual(conversations.retrieve(c.id), c)
+        self.assertEqual(conversations.update(c.id, metadata={"topic": "more"}).metadata, {"topic": "more"})
+        r = self.client.responses.create(model="demo", conversation=c.id, input="Weather in Paris and Rome?", tools=[TOOL])
+        self.assertEqual(r.conversation.id, c.id)
+        calls = [i for i in r.output if i.type == "function_call"]
+        results = [{"type": "function_call_output", "call_id": call.call_id, "output": "sunny"} for call in calls]
+        with self.client.responses.stream(model="demo", conversation=c.id, input=results, tools=[TOOL]) as stream:
+            for _ in stream:
+                pass
+            self.assertEqual(stream.get_final_response().output_text, "They say: sunny\nsunny")
+        items = list(conversations.items.list(c.id, order="asc", limit=2))  # page by page
+        calling = ["message", "function_call", "function_call", "function_call_output", "function_call_output", "message"]
+        self.assertEqual([i.type for i in items], ["message", "message", *calling])
+        self.assertEqual([i.id for i in conversations.items.list(c.id)], [i.id for i in reversed(items)])
+        self.assertEqual(conversations.items.retrieve(items[2].id, conversation_id=c.id), items[2])
+        added = conversations.items.create(c.id, items=[{"role": "user", "content": "More."}])
+        self.assertEqual(([i.role for i in added.data], added.has_more, added.last_id), (["user"], False, added.data[0].id))
+        self.assertEqual(conversations.items.delete(added.last_id, conversation_id=c.id).id, c.id)
+        with self.assertRaises(openai.NotFoundError):
+            conversations.items.retrieve(added.last_id, conversation_id=c.id)
+        self.assertTrue(conversations.delete(c.id).deleted)
+        self.assertEqual(self.client.responses.retrieve(r.id).conversation.id, c.id)
+        for call in (conversations.retrieve, conversations.delete, conversations.items.list):
+            with self.assertRaises(openai.NotFoundError):
+                call(c.id)
+        with self.assertRaises(openai.NotFoundError) as caught:
+            self.client.responses.create(model="demo", input="Hi", conversation=c.id)
+        self.assertEqual((caught.exception.code, caught.exception.param), ("conversation_not_found", "conversation"))
+        with self.assertRaises(openai.BadRequestError):
+            self.client.responses.create(model="demo", input="Hi", conversation=c.id, previous_response_id=r.id)
+
     def test_errors(self):
         client = self.client.with_options(max_retries=0)
         with self.assertRaises(openai.InternalServerError) as caught:
@@ -241,6 +278,44 @@ class Agents(Served):
             return first.final_output, kept, second.final_output
 
         self.assertEqual(asyncio.run(main()), ("Hello, wörld", ["message", "compaction"], "It goes on."))
+
+    def test_session(self):
+        """A session that is a conversation, and a run on one: what was said before is there, calls and their results included."""
+        agents.set_tracing_disabled(True)
+
+        @agents.function_tool
+        def get_weather(city: str) -> str:
+            return "sunny"
+
+        async def main():
+            client = openai.AsyncOpenAI(base_url=self.server.url + "/v1", api_key="any")
+            model = agents.OpenAIResponsesModel(model="demo", openai_client=client)
+            agent = agents.Agent(name="agent", instructions="Answer.", tools=[get_weather], model=model)
+            session = agents.OpenAIConversationsSession(openai_client=client)
+            outputs = [(await agents.Runner.run(agent, text, session=session)).final_output for text in ("Weather in Paris and Rome?", "And now?")]
+            items = await session.get_items()
+            last = await session.pop_item()
+            rest = await session.get_items()
+            await session.add_items([{"role": "user", "content": str(n)} for n in range(25)])  # in two requests
+            latest = await session.get_items(limit=3)
+            conversation = session.session_id
+            await session.clear_session()
+            with self.assertRaises(openai.NotFoundError):
+                await client.conversations.retrieve(conversation)
+            c = await client.conversations.create()
+            for text in ("Weather in Paris and Rome?", "And now?"):
+                outputs.append((await agents.Runner.run(agent, text, conversation_id=c.id)).final_output)
+            stored = [i async for i in client.conversations.items.list(c.id, order="asc")]
+            await client.close()
+            return outputs, items, last, rest, latest, stored
+
+        outputs, items, last, rest, latest, stored = asyncio.run(main())
+        self.assertEqual(outputs, ["They say: sunny\nsunny", "They say: And now?"] * 2)
+        turn = ["message", "message", "function_call", "function_call", "function_call_output", "function_call_output", "message"]
+        self.assertEqual([i["type"] for i in items], [*turn, "message", "message"])
+        self.assertEqual([i.type for i in stored], [*turn, "message", "message"])
+        self.assertEqual([*rest, last], items)
+        self.assertEqual([i["content"][0]["text"] for i in latest], ["22", "23", "24"])
 
 
 if __name__ == "__main__":
