@@ -8,9 +8,11 @@ import (
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/azure"
+	"github.com/openai/openai-go/v3/conversations"
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/param"
 	"github.com/openai/openai-go/v3/responses"
+	"github.com/openai/openai-go/v3/shared"
 )
 
 // TestResponses: a response created and streamed, with a call and its result, found again, listed and deleted, by the client and
@@ -28,6 +30,7 @@ func TestResponses(t *testing.T) {
 			srv := httptest.NewServer(newScripted())
 			defer srv.Close()
 			respond(t, connect(srv.URL))
+			converse(t, connect(srv.URL))
 		})
 	}
 }
@@ -93,6 +96,63 @@ func respond(t *testing.T, client openai.Client) {
 		t.Errorf("%v", err)
 	}
 	if _, err := client.Responses.Cancel(ctx, plain.ID); !errors.As(err, &e) || e.StatusCode != 400 {
+		t.Errorf("%v", err)
+	}
+}
+
+// converse makes a conversation and two responses on it, and looks through its items.
+func converse(t *testing.T, client openai.Client) {
+	ctx := t.Context()
+	said := func(text string) responses.ResponseInputItemUnionParam {
+		return responses.ResponseInputItemParamOfMessage(text, responses.EasyInputMessageRoleUser)
+	}
+	c, err := client.Conversations.New(ctx, conversations.ConversationNewParams{Metadata: shared.Metadata{"topic": "tests"},
+		Items: []responses.ResponseInputItemUnionParam{said("Hello.")}})
+	if err != nil || c.ID == "" {
+		t.Fatalf("%v, %v", c, err)
+	}
+	ask := responses.ResponseNewParams{Model: "test-model", Conversation: responses.ResponseNewParamsConversationUnion{OfString: param.NewOpt(c.ID)},
+		Input: responses.ResponseNewParamsInputUnion{OfString: param.NewOpt("One.")}}
+	first, err := client.Responses.New(ctx, ask)
+	if err != nil || first.Conversation.ID != c.ID {
+		t.Fatalf("%v, %v", first, err)
+	}
+	ask.Conversation = responses.ResponseNewParamsConversationUnion{OfConversationObject: &responses.ResponseConversationParam{ID: c.ID}}
+	stream := client.Responses.NewStreaming(ctx, ask)
+	for stream.Next() {
+	}
+	if err := stream.Err(); err != nil {
+		t.Fatal(err)
+	}
+	pages := client.Conversations.Items.ListAutoPaging(ctx, c.ID, conversations.ItemListParams{Limit: param.NewOpt(int64(2)), Order: "asc"})
+	var ids []string
+	for pages.Next() {
+		ids = append(ids, pages.Current().ID)
+	}
+	if err := pages.Err(); err != nil || len(ids) != 5 || ids[2] != first.Output[0].ID {
+		t.Errorf("%v, %v", ids, err)
+	}
+	added, err := client.Conversations.Items.New(ctx, c.ID, conversations.ItemNewParams{Items: []responses.ResponseInputItemUnionParam{said("More.")}})
+	if err != nil || len(added.Data) != 1 || added.LastID != added.Data[0].ID {
+		t.Fatalf("%v, %v", added, err)
+	}
+	if got, err := client.Conversations.Items.Get(ctx, c.ID, added.LastID, conversations.ItemGetParams{}); err != nil || got.Role != "user" {
+		t.Errorf("%v, %v", got, err)
+	}
+	if got, err := client.Conversations.Items.Delete(ctx, c.ID, added.LastID); err != nil || got.ID != c.ID {
+		t.Errorf("%v, %v", got, err)
+	}
+	if got, err := client.Conversations.Update(ctx, c.ID, conversations.ConversationUpdateParams{Metadata: shared.Metadata{"topic": "more"}}); err != nil || got.ID != c.ID {
+		t.Errorf("%v, %v", got, err)
+	}
+	if got, err := client.Conversations.Delete(ctx, c.ID); err != nil || !got.Deleted {
+		t.Errorf("%v, %v", got, err)
+	}
+	var e *openai.Error
+	if _, err := client.Conversations.Get(ctx, c.ID); !errors.As(err, &e) || e.StatusCode != 404 {
+		t.Errorf("%v", err)
+	}
+	if _, err := client.Responses.New(ctx, ask); !errors.As(err, &e) || e.StatusCode != 404 || e.Code != "conversation_not_found" {
 		t.Errorf("%v", err)
 	}
 }

@@ -148,6 +148,27 @@ for (const [name, connect] of Object.entries(clients)) {
       await assert.rejects(client.responses.cancel(plain.id), OpenAI.BadRequestError);
     });
 
+    test('conversations', async () => {
+      const { conversations } = client;
+      const c = await conversations.create({ metadata: { topic: 'tests' }, items: [{ role: 'user', content: 'Hello.' }] });
+      assert.deepEqual(await conversations.retrieve(c.id), c);
+      assert.deepEqual((await conversations.update(c.id, { metadata: { topic: 'more' } })).metadata, { topic: 'more' });
+      const first = await client.responses.create({ model: 'demo', conversation: c.id, input: 'Hi' });
+      assert.deepEqual([first.conversation, first.output_text], [{ id: c.id }, 'Hello, wörld']);
+      const second = await client.responses.stream({ model: 'demo', conversation: { id: c.id }, input: 'Hi' }).finalResponse();
+      const items = [];
+      for await (const i of conversations.items.list(c.id, { limit: 2, order: 'asc' })) items.push(i.content[0].text);
+      assert.deepEqual(items, ['Hello.', 'Hi', 'Hello, wörld', 'Hi', 'Hello, wörld']);
+      const added = await conversations.items.create(c.id, { items: [{ role: 'user', content: 'More.' }] });
+      const at = { conversation_id: c.id };
+      assert.deepEqual(await conversations.items.retrieve(added.last_id, at), added.data[0]);
+      assert.equal((await conversations.items.delete(added.last_id, at)).id, c.id);
+      assert.equal((await conversations.delete(c.id)).deleted, true);
+      assert.equal((await client.responses.retrieve(second.id)).conversation.id, c.id);
+      await assert.rejects(conversations.retrieve(c.id), OpenAI.NotFoundError);
+      await assert.rejects(client.responses.create({ model: 'demo', conversation: c.id, input: 'Hi' }), (e) => e.status === 404 && e.code === 'conversation_not_found');
+    });
+
     test('compact', async () => {
       const first = await client.responses.create({ model: 'demo', input: 'Hi' });
       const window = await client.responses.compact({ model: 'demo', previous_response_id: first.id });
