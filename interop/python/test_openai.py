@@ -246,6 +246,18 @@ class LangChain(Served):
         self.assertEqual("".join(chain.stream({"q": "Hi"})), "Hello, wörld")
 
     def test_tool_loop(self):
+        self.tool_loop()
+
+    def test_responses(self):
+        """The same by the Responses API: with all that was said, by reference, and without anything stored."""
+        for kw in ({}, {"use_previous_response_id": True}, {"store": False, "include": ["reasoning.encrypted_content"]}):
+            self.tool_loop(use_responses_api=True, **kw)
+        model = self.connect(use_responses_api=True, reasoning={"effort": "low", "summary": "auto"})
+        thought = self.joined(model.stream("think"))
+        self.assertEqual([(b.get("reasoning"), b.get("text")) for b in thought.content_blocks], [("Hmm.", None), (None, "Yes.")])
+        self.assertEqual(model.invoke([("user", "think"), thought, ("user", "Hi")]).text, "Hello, wörld")
+
+    def tool_loop(self, **kw):
         from langchain_core.messages import HumanMessage
         from langchain_core.tools import tool
 
@@ -254,13 +266,13 @@ class LangChain(Served):
             """The weather in a city."""
             return "rain in " + city
 
-        model = self.connect().bind_tools([get_weather])
+        model = self.connect(**kw).bind_tools([get_weather])
         for ask in (model.invoke, lambda m: self.joined(model.stream(m))):
             messages = [HumanMessage("Weather?")]
             messages.append(ask(messages))
             self.assertEqual([c["args"] for c in messages[1].tool_calls], [{"city": "Paris"}, {"city": "Rome"}])
             messages += [get_weather.invoke(c) for c in messages[1].tool_calls]
-            self.assertEqual(ask(messages).content, "They say: rain in Paris\nrain in Rome")
+            self.assertEqual(ask(messages).text, "They say: rain in Paris\nrain in Rome")
 
     def joined(self, chunks):
         whole = None

@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { after, before, describe, test } from 'node:test';
+import { createOpenAI } from '@ai-sdk/openai';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { generateObject, generateText, isStepCount, jsonSchema, streamText, tool } from 'ai';
 import OpenAI, { AzureOpenAI } from 'openai';
@@ -190,34 +191,44 @@ for (const [name, connect] of Object.entries(clients)) {
   });
 }
 
-describe('AI SDK', () => {
-  let server, model;
-  before(async () => {
-    const started = await start();
-    server = started.server;
-    model = createOpenAICompatible({ name: 'hearth', baseURL: started.url + '/v1' })('demo');
-  });
-  after(() => server.kill('SIGINT'));
+const providers = {
+  'AI SDK': (baseURL) => createOpenAICompatible({ name: 'hearth', baseURL })('demo'),
+  'AI SDK, Responses': (baseURL) => createOpenAI({ baseURL, apiKey: 'any' }).responses('demo'),
+};
+// providerOptions say what the Responses provider does not know of a model that is not OpenAI's.
+const providerOptions = { openai: { forceReasoning: true, reasoningSummary: 'auto', strictJsonSchema: false } };
+for (const [name, provider] of Object.entries(providers)) {
+  describe(name, () => {
+    let server, model;
+    before(async () => {
+      const started = await start();
+      server = started.server;
+      model = provider(started.url + '/v1');
+    });
+    after(() => server.kill('SIGINT'));
 
-  test('text', async () => {
-    assert.equal((await generateText({ model, prompt: 'Hi' })).text, 'Hello, wörld');
-    assert.equal(await streamText({ model, prompt: 'Hi' }).text, 'Hello, wörld');
-  });
+    test('text', async () => {
+      assert.equal((await generateText({ model, prompt: 'Hi' })).text, 'Hello, wörld');
+      assert.equal(await streamText({ model, prompt: 'Hi' }).text, 'Hello, wörld');
+    });
 
-  test('reasoning', async () => {
-    const r = await generateText({ model, prompt: 'think' });
-    assert.deepEqual([r.reasoningText, r.text], ['Hmm.', 'Yes.']);
-  });
+    test('reasoning', async () => {
+      const r = await generateText({ model, prompt: 'think', providerOptions });
+      assert.deepEqual([r.reasoningText, r.text], ['Hmm.', 'Yes.']);
+      const messages = [{ role: 'user', content: 'think' }, ...r.response.messages, { role: 'user', content: 'Hi' }];
+      assert.equal((await generateText({ model, messages, providerOptions })).text, 'Hello, wörld');
+    });
 
-  test('tool loop', async () => {
-    const tools = { get_weather: tool({ inputSchema: jsonSchema(SCHEMA), execute: ({ city }) => 'rain in ' + city }) };
-    const request = { model, tools, prompt: 'Weather?', stopWhen: isStepCount(3) };
-    assert.match((await generateText(request)).text, /^They say: .*rain in Paris.*rain in Rome/s);
-    assert.match(await streamText(request).text, /They say: .*rain in Paris.*rain in Rome/s);
-  });
+    test('tool loop', async () => {
+      const tools = { get_weather: tool({ inputSchema: jsonSchema(SCHEMA), execute: ({ city }) => 'rain in ' + city }) };
+      const request = { model, tools, prompt: 'Weather?', stopWhen: isStepCount(3) };
+      assert.match((await generateText(request)).text, /^They say: .*rain in Paris.*rain in Rome/s);
+      assert.match(await streamText(request).text, /They say: .*rain in Paris.*rain in Rome/s);
+    });
 
-  test('object', async () => {
-    const r = await generateObject({ model, schema: jsonSchema(SCHEMA), prompt: 'as JSON' });
-    assert.equal(r.object.city, 'Paris');
+    test('object', async () => {
+      const r = await generateObject({ model, schema: jsonSchema(SCHEMA), prompt: 'as JSON', providerOptions });
+      assert.equal(r.object.city, 'Paris');
+    });
   });
-});
+}

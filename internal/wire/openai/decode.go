@@ -141,7 +141,7 @@ func (d *Decoder) Sample(r *chat.Request, f wire.Value) {
 }
 
 // Thinking gathers the spellings in use: enable_thinking, alone or among the template's arguments; thinking.type;
-// reasoning_effort or reasoning.effort, whose "none" switches thinking off.
+// reasoning_effort, also as an object, which gateways make of it, or reasoning.effort, whose "none" switches thinking off.
 func (d *Decoder) Thinking(r *chat.Request, f wire.Value) {
 	for k, v := range d.FieldsWithin(f.Get("chat_template_kwargs"), chat.BoundArgs, wire.MaxArgs, "variables") {
 		if r.TemplateArgs == nil {
@@ -168,7 +168,11 @@ func (d *Decoder) Thinking(r *chat.Request, f wire.Value) {
 			r.Thinking.Budget = *n
 		}
 	}
-	effort := d.OptString(f.Get("reasoning_effort"))
+	v := f.Get("reasoning_effort")
+	if v.Kind() == wire.Object {
+		v = v.Get("effort")
+	}
+	effort := d.OptString(v)
 	if v := f.Get("reasoning"); !v.Absent() && d.Want(v, wire.Object) {
 		if s := d.OptString(v.Get("effort")); s != "" {
 			effort = s
