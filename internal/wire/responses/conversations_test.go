@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"hearth/internal/chat"
+	"hearth/internal/server"
 	"hearth/internal/store"
 	"hearth/internal/wire/wiretest"
 )
@@ -342,6 +343,34 @@ func TestConversationBackground(t *testing.T) {
 	}
 	if texts, _ := a.items(c.ID); texts != "One.|Hm.|1 messages" {
 		t.Error(texts)
+	}
+}
+
+// TestConversationSocket: responses on a conversation come over a WebSocket too; a prompt that is computed ahead adds nothing.
+func TestConversationSocket(t *testing.T) {
+	var kept *store.Store
+	s := serveSockets(t, answering(), func(p *Protocol, _ *server.Options) {
+		kept = store.New(store.Options{Mode: store.Memory})
+		t.Cleanup(func() { kept.Close() })
+		p.Store = kept
+	})
+	if err := kept.AddConversation(t.Context(), &store.Conversation{ID: "c", Metadata: []byte("{}")}, nil); err != nil {
+		t.Fatal(err)
+	}
+	c := s.dial(t)
+	c.ask(create(`"conversation": "c", "input": "Ahead", "generate": false`))
+	first := c.ask(create(`"conversation": "c", "input": "One", "store": false`))
+	if e := c.ask(create(`"conversation": "c", "input": "Two"`)); e.says() != "user:One assistant:user:One user:Two" {
+		t.Errorf("%+v", e)
+	}
+	if e := c.ask(create(`"previous_response_id": "` + first.Response.ID + `", "input": "Three"`)); e.Status != 400 || e.Error.Code != "previous_response_not_found" {
+		t.Errorf("%+v", e)
+	}
+	if e := c.ask(create(`"conversation": "d", "input": "Three"`)); e.Status != 404 || e.Error.Code != "conversation_not_found" {
+		t.Errorf("%+v", e)
+	}
+	if _, items, err := kept.ConversationItems(t.Context(), store.Owner{}, "c"); err != nil || len(items) != 4 {
+		t.Errorf("%d items, %v", len(items), err)
 	}
 }
 
