@@ -20,7 +20,7 @@ import (
 	"sync"
 	"time"
 
-	_ "modernc.org/sqlite" // the driver
+	"modernc.org/sqlite"
 
 	"hearth/internal/regular"
 )
@@ -255,7 +255,11 @@ func (s *Store) do(ctx context.Context, f func(tx *sql.Tx) error) error {
 	if err := s.open(); err != nil {
 		return err
 	}
-	return s.transact(ctx, f)
+	err := s.transact(ctx, f)
+	if broken := (*sqlite.Error)(nil); errors.As(err, &broken) && s.write != s.read {
+		return fmt.Errorf("%w, in %s; start with --store memory to keep responses in memory alone", err, s.o.Dir)
+	}
+	return err
 }
 
 func (s *Store) transact(ctx context.Context, f func(tx *sql.Tx) error) error {

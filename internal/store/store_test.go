@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -269,6 +270,100 @@ func TestBroken(t *testing.T) {
 		if after, _ := os.ReadFile(filepath.Join(dir, database)); !slices.Equal(before, after) {
 			t.Errorf("%s has changed", says)
 		}
+	}
+}
+
+// refuses checks that nothing can be kept, for a reason, and that the error says what to do.
+func refuses(t *testing.T, s *Store, says string, body []byte) {
+	t.Helper()
+	err := s.Begin(t.Context(), &Response{ID: "b", Owner: ada, Body: body})
+	if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "--store memory") || !strings.Contains(err.Error(), s.o.Dir) {
+		t.Errorf("%v, want %q", err, says)
+	}
+}
+
+// TestDamaged: a database of which a part is overwritten is an error that says what to do, and stays as it is.
+func TestDamaged(t *testing.T) {
+	o := Options{Dir: t.TempDir()}
+	s := open(t, o)
+	for i := range 100 {
+		add(t, s, ada, fmt.Sprint("r", i), "")
+	}
+	s.Close()
+	path := filepath.Join(o.Dir, database)
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 4096; i < len(before); i++ {
+		before[i] ^= 0x5a
+	}
+	if err := os.WriteFile(path, before, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refuses(t, open(t, o), "malformed", []byte("{}"))
+	if after, _ := os.ReadFile(path); !slices.Equal(before, after) {
+		t.Error("the file has changed")
+	}
+}
+
+// TestLocked: a database that another program holds is an error that says what to do, before anything was kept and after, and
+// goes on when it is free.
+func TestLocked(t *testing.T) {
+	t.Parallel() // it is waited for
+	o := Options{Dir: t.TempDir()}
+	s := open(t, o)
+	add(t, s, ada, "a", "")
+	holds := func() (free func()) {
+		db, err := sql.Open("sqlite", "file:"+filepath.Join(o.Dir, database)+"?_txlock=immediate")
+		if err != nil {
+			t.Fatal(err)
+		}
+		tx, err := db.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func() { _ = tx.Rollback(); db.Close() }
+	}
+	free := holds()
+	refuses(t, s, "locked", []byte("{}"))
+	if _, err := s.Get(t.Context(), ada, "a"); err != nil {
+		t.Errorf("it cannot be read meanwhile: %v", err)
+	}
+	free()
+	add(t, s, ada, "b", "a")
+	s.Close()
+	free = holds()
+	refuses(t, open(t, o), "locked", []byte("{}"))
+	free()
+	s = open(t, o)
+	if got, err := s.Chain(t.Context(), ada, "b", false); err != nil || len(got) != 6 {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// TestFull: where there is no place an error says what to do, nothing of the response is kept, and all else stays.
+func TestFull(t *testing.T) {
+	s := open(t, Options{})
+	add(t, s, ada, "a", "")
+	if _, err := s.write.Exec("PRAGMA max_page_count = 30"); err != nil {
+		t.Fatal(err)
+	}
+	refuses(t, s, "full", make([]byte, 1<<20))
+	if _, err := s.Get(t.Context(), ada, "b"); !errors.Is(err, ErrUnknown) {
+		t.Errorf("%v", err)
+	}
+	add(t, s, ada, "c", "a")
+	r := &Response{ID: "d", Owner: ada, Previous: "c", Body: []byte("{}")}
+	if err := s.Begin(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	r.Status, r.Output = "completed", []Item{{"i", make([]byte, 1<<20)}}
+	if err := s.Finish(t.Context(), r); err == nil || !strings.Contains(err.Error(), "full") {
+		t.Errorf("%v", err)
+	}
+	if got, err := s.Chain(t.Context(), ada, "c", false); err != nil || len(got) != 6 {
+		t.Errorf("%v, %v", got, err)
 	}
 }
 

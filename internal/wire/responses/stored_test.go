@@ -467,6 +467,43 @@ func TestBrokenStore(t *testing.T) {
 	}
 }
 
+// TestNotBuiltOn: a response that is deleted, too far along its chain, or in a circle is refused with what is wrong.
+func TestNotBuiltOn(t *testing.T) {
+	dir := t.TempDir()
+	s := newStore(t, dir)
+	a := serveStored(t, s, answer)
+	deleted := a.create(`{"input": "Hi"}`).ID
+	a.call("DELETE", "/v1/responses/"+deleted, "ada", "")
+	var ada store.Owner
+	copy(ada[:], "ada")
+	previous := ""
+	for i := range store.MaxChain + 1 {
+		id := fmt.Sprint("resp_", i)
+		if err := s.Begin(t.Context(), &store.Response{ID: id, Owner: ada, Previous: previous, Body: []byte("{}"), Input: []store.Item{{ID: "msg_" + id, Body: []byte(`{"role":"user","content":"Hi"}`)}}}); err != nil {
+			t.Fatal(err)
+		}
+		previous = id
+	}
+	circle, next := a.create(`{"input": "Hi"}`).ID, ""
+	next = a.create(`{"input": "Hi", "previous_response_id": "` + circle + `"}`).ID
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "responses.db"))
+	if err == nil {
+		_, err = db.ExecContext(t.Context(), "UPDATE responses SET previous = ? WHERE id = ?", next, circle)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.Close()
+	for _, c := range []struct{ id, code, says string }{
+		{deleted, "previous_response_not_found", deleted}, {previous, "", "longer than 1000"}, {next, "", "longer than 1000"},
+	} {
+		status, got := a.call("POST", "/v1/responses", "ada", `{"input": "Hi", "previous_response_id": "`+c.id+`"}`)
+		if status != 400 || got.Error.Param != "previous_response_id" || got.Error.Code != c.code || !strings.Contains(got.Error.Message, c.says) {
+			t.Errorf("%s: %d %+v", c.id, status, got.Error)
+		}
+	}
+}
+
 // TestLongItem: an item that is too long to be stored is refused, unless it need not be.
 func TestLongItem(t *testing.T) {
 	a := serveStored(t, newStore(t, t.TempDir()), answer)
