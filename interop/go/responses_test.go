@@ -15,17 +15,19 @@ import (
 	"github.com/openai/openai-go/v3/shared"
 )
 
-// TestResponses: a response created and streamed, with a call and its result, found again, listed and deleted, by the client and
-// its Azure one.
+// clients are OpenAI's and its Azure one.
+var clients = map[string]func(url string) openai.Client{
+	"OpenAI": func(url string) openai.Client {
+		return openai.NewClient(option.WithBaseURL(url+"/v1/"), option.WithAPIKey(scriptedKey), option.WithMaxRetries(0))
+	},
+	"Azure": func(url string) openai.Client {
+		return openai.NewClient(azure.WithEndpoint(url, "2025-04-01-preview"), azure.WithAPIKey(scriptedKey), azure.WithUnsafeAllowHTTP(), option.WithMaxRetries(0))
+	},
+}
+
+// TestResponses: a response created and streamed, with a call and its result, found again, listed and deleted.
 func TestResponses(t *testing.T) {
-	for name, connect := range map[string]func(url string) openai.Client{
-		"OpenAI": func(url string) openai.Client {
-			return openai.NewClient(option.WithBaseURL(url+"/v1/"), option.WithAPIKey(scriptedKey), option.WithMaxRetries(0))
-		},
-		"Azure": func(url string) openai.Client {
-			return openai.NewClient(azure.WithEndpoint(url, "2025-04-01-preview"), azure.WithAPIKey(scriptedKey), azure.WithUnsafeAllowHTTP(), option.WithMaxRetries(0))
-		},
-	} {
+	for name, connect := range clients {
 		t.Run(name, func(t *testing.T) {
 			srv := httptest.NewServer(newScripted())
 			defer srv.Close()
@@ -154,5 +156,72 @@ func converse(t *testing.T, client openai.Client) {
 	}
 	if _, err := client.Responses.New(ctx, ask); !errors.As(err, &e) || e.StatusCode != 404 || e.Code != "conversation_not_found" {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestBackground: a response in the background is followed, left, resumed from where it was left, and cancelled.
+func TestBackground(t *testing.T) {
+	for name, connect := range clients {
+		t.Run(name, func(t *testing.T) {
+			srv := httptest.NewServer(newScripted())
+			defer srv.Close()
+			inBackground(t, connect(srv.URL))
+		})
+	}
+}
+
+func inBackground(t *testing.T, client openai.Client) {
+	ctx := t.Context()
+	ask := responses.ResponseNewParams{Model: "test-model", Background: param.NewOpt(true), Input: responses.ResponseNewParamsInputUnion{OfString: param.NewOpt("Hi")}}
+	r, err := client.Responses.New(ctx, ask)
+	if err != nil || r.Status != "queued" || !r.Background {
+		t.Fatalf("%v, %v", r, err)
+	}
+	for r.Status == "queued" || r.Status == "in_progress" {
+		if r, err = client.Responses.Get(ctx, r.ID, responses.ResponseGetParams{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r.Status != "completed" || r.OutputText() != "Hello, wörld" {
+		t.Errorf("%s", r.RawJSON())
+	}
+	if r, err := client.Responses.Cancel(ctx, r.ID); err != nil || r.Status != "completed" {
+		t.Errorf("%v, %v", r, err)
+	}
+	ask.Model = "slow"
+	stream := client.Responses.NewStreaming(ctx, ask)
+	var events []string
+	next := func(n int) (e responses.ResponseStreamEventUnion) {
+		for range n {
+			if !stream.Next() {
+				return e
+			}
+			if e = stream.Current(); e.SequenceNumber != int64(len(events)) {
+				t.Errorf("event %d is numbered %d", len(events), e.SequenceNumber)
+			}
+			events = append(events, e.Type)
+		}
+		return e
+	}
+	id := next(1).Response.ID
+	next(3)
+	if err := stream.Close(); err != nil {
+		t.Error(err)
+	}
+	after := responses.ResponseGetParams{StartingAfter: param.NewOpt(int64(3))}
+	stream = client.Responses.GetStreaming(ctx, id, after, option.WithQuery("stream", "true")) // by itself it says so in a body, which no GET has
+	next(1000)
+	if err := stream.Err(); err != nil || !slices.Equal(events[:3], []string{"response.created", "response.queued", "response.in_progress"}) || events[len(events)-1] != "response.completed" {
+		t.Errorf("%v, %v", events, err)
+	}
+	stream, events = client.Responses.NewStreaming(ctx, ask), nil
+	id = next(1).Response.ID
+	for range 2 {
+		if r, err := client.Responses.Cancel(ctx, id); err != nil || r.Status != "cancelled" {
+			t.Errorf("%v, %v", r, err)
+		}
+	}
+	if last := next(1000); last.Type != "response.incomplete" || last.Response.Status != "cancelled" {
+		t.Errorf("%v", last)
 	}
 }

@@ -3,6 +3,7 @@ with ../scripted.jsonl in the model's place. Run by `make interop`, for the SDK'
 """
 
 import asyncio
+import inspect
 import json
 import tempfile
 import unittest
@@ -212,6 +213,49 @@ class Scripted(Served):
         self.assertEqual((caught.exception.code, caught.exception.param), ("conversation_not_found", "conversation"))
         with self.assertRaises(openai.BadRequestError):
             self.client.responses.create(model="demo", input="Hi", conversation=c.id, previous_response_id=r.id)
+
+    def test_background(self):
+        responses = self.client.responses
+        if "background" not in inspect.signature(responses.create).parameters:
+            self.skipTest("this version knows no background")
+        r = responses.create(model="demo", input="Hi", background=True)
+        self.assertEqual((r.status, r.background), ("queued", True))
+        while r.status in ("queued", "in_progress"):
+            r = responses.retrieve(r.id)
+        self.assertEqual(self.said(r), ("completed", [("message", "Hello, wörld")]))
+        self.assertEqual(self.said(responses.cancel(r.id)), self.said(r))
+        for call in (lambda: responses.retrieve(r.id, stream=True), lambda: responses.create(model="demo", input="Hi", background=True, store=False)):
+            with self.assertRaises(openai.BadRequestError):
+                call()
+
+    def test_background_stream(self):
+        responses = self.client.responses
+        if "starting_after" not in inspect.signature(responses.retrieve).parameters:
+            self.skipTest("this version does not resume")
+        with responses.create(model="demo", input="slowly", background=True, stream=True) as stream:
+            first = [next(stream) for _ in range(6)]
+        self.assertEqual([e.type for e in first[:3]], ["response.created", "response.queued", "response.in_progress"])
+        id = first[0].response.id
+        rest = list(responses.retrieve(id, stream=True, starting_after=first[-1].sequence_number))
+        events = first + rest
+        self.assertEqual([e.sequence_number for e in events], list(range(len(events))))
+        self.assertEqual("".join(e.delta for e in events if e.type == "response.output_text.delta"), "one two three four five six seven eight")
+        self.assertEqual(rest[-1].type, "response.completed")
+        self.assertEqual(list(responses.retrieve(id, stream=True)), events)
+        with responses.stream(response_id=id, starting_after=4) as stream:
+            self.assertEqual([e.sequence_number for e in stream][0], 5)
+            self.assertEqual(stream.get_final_response().output_text, rest[-1].response.output_text)
+
+    def test_background_cancel(self):
+        responses = self.client.responses
+        if "starting_after" not in inspect.signature(responses.retrieve).parameters:
+            self.skipTest("this version does not resume")
+        with responses.create(model="demo", input="never end", background=True, stream=True) as stream:
+            id = next(stream).response.id
+            for _ in range(2):
+                self.assertEqual(responses.cancel(id).status, "cancelled")
+            last = list(stream)[-1]
+        self.assertEqual((last.type, last.response.status), ("response.incomplete", "cancelled"))
 
     def test_errors(self):
         client = self.client.with_options(max_retries=0)

@@ -178,6 +178,36 @@ for (const [name, connect] of Object.entries(clients)) {
       assert.equal(next.output_text, 'It goes on.');
     });
 
+    test('responses in the background', async () => {
+      let r = await client.responses.create({ model: 'demo', input: 'Hi', background: true });
+      assert.deepEqual([r.status, r.background], ['queued', true]);
+      while (['queued', 'in_progress'].includes(r.status)) r = await client.responses.retrieve(r.id);
+      assert.deepEqual([r.status, r.output_text], ['completed', 'Hello, wörld']);
+      assert.equal((await client.responses.cancel(r.id)).status, 'completed');
+      await assert.rejects(client.responses.retrieve(r.id, { stream: true }), OpenAI.BadRequestError);
+
+      const events = [];
+      for await (const e of await client.responses.create({ model: 'demo', input: 'slowly', background: true, stream: true })) {
+        events.push(e);
+        if (events.length === 6) break; // the connection goes with it
+      }
+      const { id } = events[0].response;
+      for await (const e of await client.responses.retrieve(id, { stream: true, starting_after: events.at(-1).sequence_number })) events.push(e);
+      assert.deepEqual(events.map((e) => e.sequence_number), events.map((_, n) => n));
+      assert.deepEqual(events.slice(0, 3).map((e) => e.type), ['response.created', 'response.queued', 'response.in_progress']);
+      assert.equal(events.filter((e) => e.type === 'response.output_text.delta').map((e) => e.delta).join(''), 'one two three four five six seven eight');
+      assert.equal(events.at(-1).type, 'response.completed');
+      assert.equal((await client.responses.stream({ response_id: id, starting_after: 4 }).finalResponse()).output_text, 'one two three four five six seven eight');
+
+      const stream = await client.responses.create({ model: 'demo', input: 'never end', background: true, stream: true });
+      let last;
+      for await (const e of stream) {
+        if (!last) for (const _ of [1, 2]) assert.equal((await client.responses.cancel(e.response.id)).status, 'cancelled');
+        last = e;
+      }
+      assert.deepEqual([last.type, last.response.status], ['response.incomplete', 'cancelled']);
+    });
+
     test('errors', async () => {
       const once = client.withOptions({ maxRetries: 0 });
       await assert.rejects(once.chat.completions.create(ask('always overloaded')), (e) => e.status === 503 && e.code === 'server_overloaded');
