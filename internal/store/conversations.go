@@ -120,7 +120,7 @@ func (s *Store) Conversation(ctx context.Context, owner Owner, id string) (*Conv
 	return conversation(ctx, s.read, owner, id)
 }
 
-// ConversationItems gives a conversation and its items, the oldest first. Of items that come meanwhile Next does not tell.
+// ConversationItems gives a conversation and its items before Next, the oldest first.
 func (s *Store) ConversationItems(ctx context.Context, owner Owner, id string) (*Conversation, []Item, error) {
 	c, err := s.Conversation(ctx, owner, id)
 	if err != nil {

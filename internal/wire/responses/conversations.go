@@ -62,10 +62,6 @@ type conversationObject struct {
 	Metadata  json.RawMessage `json:"metadata"`
 }
 
-func writeConversation(w http.ResponseWriter, c *store.Conversation) {
-	wire.WriteJSON(w, http.StatusOK, conversationObject{c.ID, "conversation", c.Created.Unix(), c.Metadata})
-}
-
 func noConversation(id, param string) *chat.Error {
 	return &chat.Error{Kind: chat.NotFound, Param: param, Code: "conversation_not_found",
 		Msg: "there is no conversation " + wire.Quote(id) + " here: it is deleted or expired, or never was"}
@@ -81,7 +77,7 @@ func (h handler) answerConversation(w http.ResponseWriter, r *http.Request, c *s
 		h.WriteError(w, r, h.past(r).failed(err, unknown))
 		return
 	}
-	writeConversation(w, c)
+	wire.WriteJSON(w, http.StatusOK, conversationObject{c.ID, "conversation", c.Created.Unix(), c.Metadata})
 }
 
 func (h handler) createConversation(w http.ResponseWriter, r *http.Request) {

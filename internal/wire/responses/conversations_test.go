@@ -127,7 +127,8 @@ func TestConversationItems(t *testing.T) {
 	for _, base := range []string{"", "/v1", "/openai", "/openai/v1"} {
 		c := a.converse(`{}`)
 		path := base + "/conversations/" + c.ID
-		status, added := a.call("POST", path+"/items?include=message.output_text.logprobs", "ada", `{"items": [{"role": "user", "content": "One."}, {"type": "message", "id": "msg_mine", "role": "assistant", "content": "Two."},
+		status, added := a.call("POST", path+"/items?include=message.output_text.logprobs", "ada", `{"items": [{"type": null, "status": null, "role": "user", "content": "One."},
+			{"type": "message", "id": "msg_mine", "role": "assistant", "content": "Two."},
 			{"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}, {"type": "function_call_output", "call_id": "c", "output": "Three."}]}`)
 		if status != 200 || len(added.Data) != 4 || added.HasMore || added.LastID != added.Data[3]["id"] || added.Data[1]["id"] != "msg_mine" {
 			t.Fatalf("%s: %d %+v", base, status, added)

@@ -51,7 +51,7 @@ func refusal(err error, unknown *chat.Error) *chat.Error {
 	case errors.Is(err, store.ErrTwice):
 		return &chat.Error{Kind: chat.Invalid, Param: "items", Code: "duplicate_item", Msg: err.Error()}
 	case errors.Is(err, store.ErrHeld):
-		return &chat.Error{Kind: chat.Invalid, Code: "conversation_locked", Msg: err.Error() + ": try again when it has ended"}
+		return &chat.Error{Kind: chat.Invalid, Param: unknown.Param, Code: "conversation_locked", Msg: err.Error() + ": try again when it has ended"}
 	}
 	return nil
 }
@@ -139,7 +139,7 @@ func (d *decoder) keepItem(item wire.Value) {
 	}
 	for key, v := range item.Fields() {
 		switch {
-		case key == "id", key == "status" && v.Absent():
+		case key == "id", (key == "type" || key == "status") && v.Absent():
 			continue
 		case key == "content" && v.Kind() == wire.String:
 			part := "input_text"
