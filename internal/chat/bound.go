@@ -13,6 +13,7 @@ const (
 	BoundMessages     Bound = "messages"     // of a request
 	BoundChain        Bound = "chain"        // responses that one builds on
 	BoundBackground   Bound = "background"   // responses that are made in the background
+	BoundSocket       Bound = "socket"       // messages that wait on a WebSocket
 	BoundItem         Bound = "item"         // bytes of an item that is stored
 	BoundConversation Bound = "conversation" // items of a stored conversation, and their bytes
 	BoundAdded        Bound = "added"        // items that are added to a stored conversation at once

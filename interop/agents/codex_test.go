@@ -13,10 +13,11 @@ const responsesPath = "/v1/responses"
 // quiet keeps Codex from asking other hosts.
 const quiet = "\n[analytics]\nenabled = false\n\n[features]\nplugins = false\napps = false\nremote_plugin = false\n"
 
-// codexProviders are the ways in which Codex is told of the server: one of its own, which posts, and the built-in one at another
-// address, which asks for a WebSocket first.
+// codexProviders are the ways in which Codex is told of the server: by a provider of the user's, which posts unless it is told to
+// use WebSockets, or by another address for the built-in one, which asks for a WebSocket first.
 var codexProviders = map[string]string{
 	"own":      "model_provider = \"hearth\"\n\n[model_providers.hearth]\nname = \"hearth\"\nbase_url = %q\nwire_api = \"responses\"\n",
+	"sockets":  "model_provider = \"hearth\"\n\n[model_providers.hearth]\nname = \"hearth\"\nbase_url = %q\nwire_api = \"responses\"\nsupports_websockets = true\n",
 	"built-in": "openai_base_url = %q\n",
 }
 
@@ -53,7 +54,7 @@ func writes() []line {
 // TestCodex: Codex writes a file and reads it, and each turn builds on the cache of the one before; on a WebSocket the first on a
 // prompt that was computed ahead. What is said of the tool's result is in its answer, so it came back.
 func TestCodex(t *testing.T) {
-	for provider, turns := range map[string]int{"own": 2, "built-in": 3} {
+	for provider, turns := range map[string]int{"own": 2, "sockets": 3, "built-in": 3} {
 		t.Run(provider, func(t *testing.T) {
 			t.Parallel()
 			s := serve(t, nil, writes()...)
@@ -72,10 +73,10 @@ func TestCodex(t *testing.T) {
 	}
 }
 
-// TestCodexRecovers: Codex tries again after each of these, and runs its tool once.
+// TestCodexRecovers: Codex tries again after each of these, on another WebSocket if it has one, and runs its tool once.
 func TestCodexRecovers(t *testing.T) {
 	for name, fault := range map[string]fault{"too many requests": {Kind: "rate_limited"}, "an error": {Kind: "error"}, "a cut": {Kind: "cut", After: 3}} {
-		for provider := range codexProviders {
+		for provider, sockets := range map[string]int{"own": 0, "built-in": 2} {
 			t.Run(name+"/"+provider, func(t *testing.T) {
 				t.Parallel()
 				script := append([]line{{Times: 1, Turn: 2, Raw: "The file, well, says many things to many people.", Fault: &fault}}, writes()...)
@@ -84,6 +85,8 @@ func TestCodexRecovers(t *testing.T) {
 				r := s.codex(t, provider, s.project(t, nil), "Write hello.txt")
 				r.says(t, "The file says: Hello from hearth.")
 				r.has(t, "hello.txt", "Hello from hearth.\n")
+				s.stop()
+				s.sockets(t, sockets)
 			})
 		}
 	}

@@ -126,7 +126,8 @@ func (s *socket) read(queue chan<- *wire.Message) {
 		select {
 		case queue <- m:
 		default:
-			m.Refuse(&chat.Error{Kind: chat.RateLimited, RetryAfter: time.Second, Msg: "too many messages wait for an answer on this connection"})
+			m.Refuse(&chat.Error{Kind: chat.RateLimited, RetryAfter: time.Second, Bound: chat.BoundSocket,
+				Msg: "too many messages wait for an answer on this connection"})
 			s.answer(m)
 		}
 		if m.More() {

@@ -320,6 +320,23 @@ func TestSocketUpgrade(t *testing.T) {
 		open++
 		s.log.wait(`"status":101`, open) // it is closed here too
 	}
+	for _, tt := range []struct {
+		method, upgrade, version, key string
+		status                        int
+	}{
+		{"GET", "", "13", "AAAAAAAAAAAAAAAAAAAAAA==", 426}, {"GET", "Upgrade", "8", "AAAAAAAAAAAAAAAAAAAAAA==", 400}, {"GET", "Upgrade", "13", "", 400},
+		{"GET", "Upgrade", "13", "AA", 400}, {"POST", "Upgrade", "13", "AAAAAAAAAAAAAAAAAAAAAA==", 415},
+	} {
+		r := httptest.NewRequest(tt.method, "http://localhost/v1/responses", nil)
+		for name, value := range map[string]string{"X-Api-Key": "secret", "Upgrade": "websocket", "Connection": tt.upgrade, "Sec-Websocket-Version": tt.version,
+			"Sec-Websocket-Key": tt.key} {
+			r.Header.Set(name, value)
+		}
+		w := httptest.NewRecorder()
+		if s.ServeHTTP(w, r); w.Code != tt.status || w.Body.Len() == 0 {
+			t.Errorf("%+v: %d %s", tt, w.Code, w.Body)
+		}
+	}
 }
 
 // TestSocketAsPost: a message is for the generator, its caller's cache and the Host check what a POST is.
@@ -469,6 +486,7 @@ func TestSocketQueue(t *testing.T) {
 	if e := c.next(); e.Status != 429 || e.Headers["retry-after"] != "1" {
 		t.Fatalf("%+v", e)
 	}
+	s.log.wait(`"status":429`, 1) // it has its line as others have
 	release <- struct{}{}
 	for e := c.next(); e.Type != "response.completed"; e = c.next() {
 	}
