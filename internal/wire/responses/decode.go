@@ -122,9 +122,11 @@ type decoder struct {
 	known        map[string]bool // ids of the items of the conversation; nil: there is none
 	referred     *store.Item     // by the last item_reference
 	newID        func(prefix string) string
-	turn         *wire.Parts // of the assistant, under way; nil: none
-	compact      bool        // the route is that for compaction
-	summary      summary     // of the messages so far
+	turn         *wire.Parts     // of the assistant, under way; nil: none
+	compact      bool            // the route is that for compaction
+	summary      summary         // of the messages so far
+	called       map[string]bool // by the calls so far: their ids, as plainID has them
+	goesOn       bool            // what is read goes on from a response, and all that was said is known
 }
 
 // decoder makes one for a request.

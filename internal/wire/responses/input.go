@@ -14,6 +14,7 @@ import (
 
 // input reads the conversation: a text of the user's, or items. What the model said stands in several items, which are one turn.
 func (d *decoder) input(v wire.Value) {
+	d.goesOn = d.r.previous != ""
 	switch v.Kind() {
 	case wire.String:
 		d.r.Messages = append(d.r.Messages, chat.Message{Role: chat.User, Parts: wire.TextParts(d.String(v))})
@@ -133,14 +134,32 @@ func (d *decoder) call(item wire.Value, name string, args json.RawMessage) {
 	if id == "" {
 		id = d.OptString(item.Get("id"))
 	}
+	if d.called == nil {
+		d.called = map[string]bool{}
+	}
+	d.called[plainID(id)] = true
 	d.assistant().Add(chat.Part{Kind: chat.PartToolCall, Call: &chat.ToolCall{ID: id, Name: name, Arguments: args}})
 }
 
 func (d *decoder) result(item wire.Value, parts []chat.Part) {
 	d.Call(item)
 	d.endTurn()
+	id := d.OptString(item.Get("call_id"))
+	if d.goesOn && id != "" && !d.called[plainID(id)] {
+		d.Fail(item.Get("call_id"), "the response that this goes on from has no call %s", wire.Quote(id))
+	}
 	d.r.Messages = append(d.r.Messages, chat.Message{Role: chat.ToolRole,
-		Parts: []chat.Part{{Kind: chat.PartToolResult, Result: &chat.ToolResult{CallID: d.OptString(item.Get("call_id")), Parts: parts}}}})
+		Parts: []chat.Part{{Kind: chat.PartToolResult, Result: &chat.ToolResult{CallID: id, Parts: parts}}}})
+}
+
+// plainID is an id without what some clients leave out of it, such as underscores.
+func plainID(id string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '_' || r == '-' {
+			return -1
+		}
+		return r
+	}, id)
 }
 
 // found reads the tools that a search gave: the model sees them in the result, and can call them from then on.

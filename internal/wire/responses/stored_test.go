@@ -504,6 +504,24 @@ func TestNotBuiltOn(t *testing.T) {
 	}
 }
 
+// TestResultOfNoCall: what goes on from a response with the result of a call has that call, whatever a client leaves out of ids;
+// a client that sends all itself may have left the call out.
+func TestResultOfNoCall(t *testing.T) {
+	a := serveStored(t, newStore(t, t.TempDir()), answer)
+	id := a.create(`{"input": [{"type": "function_call", "call_id": "call_a1", "name": "f", "arguments": "{}"}, {"type": "function_call_output", "call_id": "call_a1", "output": "x"}]}`).ID
+	for body, want := range map[string]int{
+		`{"previous_response_id": "` + id + `", "input": [{"type": "function_call_output", "call_id": "call_b", "output": "x"}]}`:                                                                        400,
+		`{"previous_response_id": "` + id + `", "input": [{"type": "function_call_output", "call_id": "calla1", "output": "x"}]}`:                                                                        200,
+		`{"previous_response_id": "` + id + `", "input": [{"type": "custom_tool_call", "call_id": "c", "name": "g", "input": "i"}, {"type": "custom_tool_call_output", "call_id": "c", "output": "x"}]}`: 200,
+		`{"input": [{"type": "function_call_output", "call_id": "call_b", "output": "x"}]}`:                                                                                                              200,
+	} {
+		status, got := a.call("POST", "/v1/responses", "ada", body)
+		if status != want || want == 400 && (got.Error.Param != "input[0].call_id" || !strings.Contains(got.Error.Message, "call_b")) {
+			t.Errorf("%s: %d %+v", body, status, got.Error)
+		}
+	}
+}
+
 // TestLongItem: an item that is too long to be stored is refused, unless it need not be.
 func TestLongItem(t *testing.T) {
 	a := serveStored(t, newStore(t, t.TempDir()), answer)
