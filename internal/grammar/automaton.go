@@ -9,8 +9,10 @@ import (
 // kept, for all who use the grammar.
 type state struct {
 	fate  fate
+	rest  int32                                  // of an expression that is alive, see table.shortest
 	as    step                                   // the one that leads here and calls nothing
 	next  atomic.Pointer[[]atomic.Pointer[step]] // by the class of a byte
+	stays atomic.Uint32                          // charKinds, see findStays; 0 is not known
 	masks atomic.Pointer[masks]
 }
 
@@ -95,7 +97,7 @@ func (g *Grammar) forget() {
 	clear(g.t.all)
 	clear(g.t.slopes)
 	clear(g.horizons)
-	for _, e := range []*Expr{g.t.never, g.t.empty, g.t.any} {
+	for _, e := range []*Expr{g.t.never, g.t.empty, g.t.any, g.beyond} {
 		g.t.all[e.digest] = e
 	}
 	met := map[*Expr]bool{}

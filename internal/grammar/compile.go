@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"unicode/utf8"
 )
 
 // Grammar is what a text must follow from its beginning to its end. It may be used by many at once: what they find out about it
@@ -14,6 +15,7 @@ type Grammar struct {
 	start   *Rule
 	classes partition
 	end     *Expr // what follows the start
+	beyond  *Expr // a character that ASCII has not
 
 	mu       sync.Mutex // for what follows, and for making states
 	t        *table
@@ -41,7 +43,7 @@ func (b *Builder) Compile(start *Rule) (*Grammar, error) {
 	c.productive()
 	c.first()
 	c.components()
-	g := &Grammar{t: c.t, end: c.t.empty, horizons: map[horizon]*Expr{}}
+	g := &Grammar{t: c.t, end: c.t.empty, horizons: map[horizon]*Expr{}, beyond: c.t.runes(Ranges(RuneRange{utf8.RuneSelf, utf8.MaxRune}))}
 	sets, met := map[Set]bool{}, map[*Expr]bool{}
 	for _, r := range c.order {
 		g.classes.add(r.body, met, sets)
@@ -59,7 +61,8 @@ func (b *Builder) Compile(start *Rule) (*Grammar, error) {
 	for _, r := range c.order {
 		g.rules = append(g.rules, c.rules[r.index])
 	}
-	g.forget()
+	clear(c.t.slopes)
+	g.least = len(c.t.all)
 	return g, nil
 }
 

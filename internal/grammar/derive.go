@@ -221,7 +221,7 @@ func (t *table) live(e *Expr, p *partition, u *Budget) *Expr {
 	return e
 }
 
-// matched tells whether a text matches a regular expression: it looks for the shortest one. What it learns on the way is kept.
+// matched tells whether a text matches a regular expression: it looks for a short one. What it learns on the way is kept.
 func (t *table) matched(e *Expr, p *partition, u *Budget) bool {
 	if f := e.state.fate; f != unknown {
 		return f == alive
@@ -234,8 +234,10 @@ func (t *table) matched(e *Expr, p *partition, u *Budget) bool {
 	for i := 0; i < len(list); i++ {
 		at := list[i].e
 		if at.state.fate == alive || at.nullable || !at.boolean {
-			for ; i >= 0; i = list[i].from {
-				list[i].e.state.fate = alive
+			for more := t.shortest(at); i >= 0; i, more = list[i].from, more+1 {
+				if s := &list[i].e.state; s.fate == unknown {
+					s.fate, s.rest = alive, more
+				}
 			}
 			return true
 		}
@@ -255,3 +257,14 @@ func (t *table) matched(e *Expr, p *partition, u *Budget) bool {
 	}
 	return false
 }
+
+// shortest is the length of a text that an expression matches, as short as is known.
+func (t *table) shortest(e *Expr) int32 {
+	if e.state.fate == alive {
+		return e.state.rest
+	}
+	return e.short
+}
+
+// longestRest is the length of texts that is not told from larger ones.
+const longestRest = 1 << 24

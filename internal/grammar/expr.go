@@ -21,11 +21,12 @@ type Expr struct {
 // content is what an expression is.
 type content struct {
 	kind     exprKind
-	nullable bool // the empty text is one of them
-	regular  bool // it refers to no rule
-	boolean  bool // it is made of intersections or complements: it may be empty without looking so
-	calling  bool // it may begin with a reference to a rule
-	counts   bool // there are counters in it
+	nullable bool  // the empty text is one of them
+	regular  bool  // it refers to no rule
+	boolean  bool  // it is made of intersections or complements: it may be empty without looking so
+	calling  bool  // it may begin with a reference to a rule
+	counts   bool  // there are counters in it
+	short    int32 // if a text matches, one of at most so many bytes does
 	a, b     *Expr
 	args     []*Expr // of or and and, in the order of their digests
 	min, max int32   // of a repetition of a
@@ -163,42 +164,47 @@ func (t *table) intern(e content) *Expr {
 func (e *content) describe() {
 	switch e.kind {
 	case isByte:
-		e.regular = true
+		e.regular, e.short = true, 1
 	case isCat:
-		e.nullable = e.a.nullable && e.b.nullable
+		e.nullable, e.short = e.a.nullable && e.b.nullable, min(e.a.short+e.b.short, longestRest)
 		e.first, e.calling = e.a.first, e.a.calling
 		if e.a.nullable {
 			e.first, e.calling = e.first.or(e.b.first), e.calling || e.b.calling
 		}
 		e.inherit(e.a, e.b)
 	case isOr:
+		e.short = longestRest
 		for _, a := range e.args {
+			e.short = min(e.short, a.short)
 			e.nullable, e.calling, e.first = e.nullable || a.nullable, e.calling || a.calling, e.first.or(a.first)
 		}
 		e.inherit(e.args...)
 	case isAnd:
-		e.nullable, e.first = true, allBytes
+		e.nullable, e.first, e.short = true, allBytes, longestRest
 		for _, a := range e.args {
 			e.nullable, e.first = e.nullable && a.nullable, e.first.and(a.first)
 		}
 		e.inherit(e.args...)
 		e.boolean = true
 	case isNot:
-		e.nullable, e.first = !e.a.nullable, allBytes
+		e.nullable, e.first, e.short = !e.a.nullable, allBytes, longestRest
 		e.inherit(e.a)
 		e.boolean = true
 	case isRepeat:
 		e.nullable, e.first, e.calling = e.min == 0 || e.a.nullable, e.a.first, e.a.calling
+		e.short = int32(min(int64(e.min)*int64(e.a.short), longestRest))
 		e.inherit(e.a)
 		e.counts = e.counts || e.max != unlimited && e.max > 1 || e.min > 1
 	case isRef:
-		e.nullable, e.first, e.calling = e.rule.nullable, e.rule.first, true
+		e.nullable, e.first, e.calling, e.short = e.rule.nullable, e.rule.first, true, longestRest
 	}
 }
 
 // inherit takes over what holds for an expression if it holds for its parts.
 func (e *content) inherit(parts ...*Expr) {
-	e.regular = true
+	if e.regular = true; e.nullable {
+		e.short = 0
+	}
 	for _, p := range parts {
 		e.regular, e.boolean, e.counts = e.regular && p.regular, e.boolean || p.boolean, e.counts || p.counts
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"unicode/utf8"
 )
 
 // Tokens that fit a state of a rule are found once for a model and remembered, for all grammars that have the rule. What counts
@@ -29,6 +30,7 @@ type mask struct {
 	ids     []int32
 	leaving *tree // what follows in tokens that leave the rule; nil if there are none
 	wide    bool  // too many leave it: they are tried where they are needed
+	rest    int32 // how much more it took at most for intersections to be matched
 }
 
 func (e *mask) addTo(dst []uint64) {
@@ -151,17 +153,27 @@ func (v *Vocab) entry(s *stack, e *Expr, tier int) *mask {
 			return m
 		}
 	}
-	at := e
-	if tier != everyTier {
-		at = s.g.horizon(e, int32(min(tierBytes[tier], v.longest)))
+	if tier == everyTier {
+		return v.find(s, e, tier, &ms.tiers[0])
 	}
-	p = v.cache.place(maskKey{at.digest, tier})
-	ms.tiers[tier+1].Store(p)
+	bytes := int32(min(tierBytes[tier], v.longest))
+	at, least := s.g.horizon(e, bytes)
+	m := v.find(s, at, tier, &ms.tiers[tier+1])
+	if m != nil && m.rest > least-bytes { // a counter may tell whether there is a text at all
+		m = v.find(s, e, tier, &ms.tiers[tier+1])
+	}
+	return m
+}
+
+// find gives the mask of a state from the cache, or makes it.
+func (v *Vocab) find(s *stack, e *Expr, tier int, to *atomic.Pointer[cached]) *mask {
+	p := v.cache.place(maskKey{e.digest, tier})
+	to.Store(p)
 	if m := p.mask.Load(); m != nil {
 		p.used.Store(true)
 		return m
 	}
-	m := v.newMask(s, at, tier)
+	m := v.newMask(s, e, tier)
 	if m != nil {
 		v.cache.put(p, m)
 	}
@@ -170,26 +182,37 @@ func (v *Vocab) entry(s *stack, e *Expr, tier int) *mask {
 
 // horizon is a state as what is taken for it over the next so many bytes.
 type horizon struct {
-	of    *Expr
-	bytes int32
+	of     *Expr
+	bytes  int32
+	within bool // an intersection
 }
 
-func (g *Grammar) horizon(e *Expr, bytes int32) *Expr {
+// horizon replaces counters that tell no difference within so many bytes. Those of intersections tell none if what remains to be
+// matched after these bytes is no longer than least less them.
+func (g *Grammar) horizon(e *Expr, bytes int32) (at *Expr, least int32) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.within(e, bytes)
+	least = unlimited
+	if e.boolean {
+		e.parts(map[*Expr]bool{}, func(e *Expr) bool {
+			if e.kind == isRepeat && e.max > bytes {
+				least = min(least, e.max)
+			}
+			return true
+		})
+	}
+	return g.cut(horizon{e, bytes, false}), least
 }
 
-// within replaces counters that tell no difference within so many bytes. Those of intersections and complements may tell whether
-// there is a text at all, and stay.
-func (g *Grammar) within(e *Expr, bytes int32) *Expr {
-	if !e.counts || e.kind == isAnd || e.kind == isNot {
+func (g *Grammar) cut(h horizon) *Expr {
+	e := h.of
+	if !e.counts || e.kind == isNot {
 		return e
 	}
-	key := horizon{e, bytes}
-	if n := g.horizons[key]; n != nil {
+	if n := g.horizons[h]; n != nil {
 		return n
 	}
+	part := func(e *Expr) *Expr { return g.cut(horizon{e, h.bytes, h.within || h.of.kind == isAnd}) }
 	var n *Expr
 	switch e.kind {
 	case isCat:
@@ -198,24 +221,29 @@ func (g *Grammar) within(e *Expr, bytes int32) *Expr {
 		for ; at.kind == isCat && at.counts; at = at.b {
 			parts = append(parts, at.a)
 		}
-		n = g.within(at, bytes)
+		n = part(at)
 		for _, p := range slices.Backward(parts) {
-			n = g.t.cat(g.within(p, bytes), n)
+			n = g.t.cat(part(p), n)
 		}
-	case isOr:
+	case isOr, isAnd:
 		parts := make([]*Expr, len(e.args))
 		for i, a := range e.args {
-			parts[i] = g.within(a, bytes)
+			parts[i] = part(a)
 		}
-		n = g.t.or(parts...)
+		if n = g.t.or(parts...); e.kind == isAnd {
+			n = g.t.and(parts...)
+		}
 	case isRepeat:
-		most := maxOf(e.max)
-		if e.max > bytes { // each time takes a byte or more
+		least, most := e.min, maxOf(e.max)
+		if e.max > h.bytes { // each time takes a byte or more
 			most = -1
 		}
-		n = g.t.repeat(g.within(e.a, bytes), int(min(e.min, bytes+1)), most)
+		if !h.within {
+			least = min(least, h.bytes+1)
+		}
+		n = g.t.repeat(part(e.a), int(least), most)
 	}
-	g.horizons[key] = n
+	g.horizons[h] = n
 	return n
 }
 
@@ -233,6 +261,7 @@ func (v *Vocab) newMask(from *stack, e *Expr, tier int) *mask {
 // walker finds the tokens of a tree that fit a state.
 type walker struct {
 	v      *Vocab
+	rest   int32 // see mask
 	t      *tree
 	s      stack
 	levels []*Expr // the state by depth, nil where rules were called and it is the stack that knows
@@ -244,21 +273,30 @@ type walker struct {
 // walk visits the tree. As long as no rule is called one state is all there is to know.
 func (w *walker) walk(e *Expr) {
 	w.levels = append(w.levels, e)
-	base := 0 // depth of the stack's first place
-	for i := 0; i < len(w.t.nodes) && !w.s.budget.Spent(); {
-		k := &w.t.nodes[i]
+	t, base := w.t, 0 // depth of the stack's first place
+	for i := 0; i < len(t.nodes) && !w.s.budget.Spent(); {
+		k := &t.nodes[i]
 		depth := int(k.depth)
 		w.s.budget.spend(1)
 		at := w.levels[depth-1]
 		w.levels = w.levels[:depth]
 		var fits, left bool
 		if at != nil {
+			if stays := charKinds(at.state.stays.Load()); k.kinds&^stays == 0 {
+				w.fit(t.ids[k.from:t.last(k)])
+				i = int(k.end)
+				continue
+			}
 			next := w.s.g.step(at, k.b, w.s.budget)
 			if len(next.tops) == 0 {
 				if next.next == nil {
 					i = int(k.end)
 					continue
 				}
+				if next.next == at && int(k.end) > i+fewNodes {
+					w.s.g.findStays(at, w.s.budget)
+				}
+				w.need(next.next)
 				fits, left = true, next.next.nullable
 				w.levels = append(w.levels, next.next)
 			} else {
@@ -274,6 +312,9 @@ func (w *walker) walk(e *Expr) {
 		}
 		if w.levels[depth] == nil {
 			top := w.s.top()
+			for _, it := range top {
+				w.need(it.at)
+			}
 			fits, left = len(top) > 0, w.s.done()
 		}
 		if !fits {
@@ -283,30 +324,48 @@ func (w *walker) walk(e *Expr) {
 		if left && int(k.end) > i+1 {
 			w.left = append(w.left, i)
 		}
-		for _, id := range w.t.ids[k.from:k.to] {
-			w.words[id/64] |= 1 << (id % 64)
-			w.found++
-		}
+		w.fit(t.ids[k.from:k.to])
 		i++
 	}
 }
 
+// need takes note of how much more it takes for the intersections that a state begins with.
+func (w *walker) need(e *Expr) {
+	if !e.boolean {
+		return
+	}
+	switch e.kind {
+	case isAnd, isNot:
+		w.rest = max(w.rest, e.state.rest)
+	case isCat:
+		w.need(e.a)
+	case isOr:
+		for _, a := range e.args {
+			w.need(a)
+		}
+	}
+}
+
+func (w *walker) fit(ids []int32) {
+	for _, id := range ids {
+		w.words[id/64] |= 1 << (id % 64)
+	}
+	w.found += len(ids)
+	w.s.budget.spend(len(ids) / 4)
+}
+
 // mask is what was found.
 func (w *walker) mask() *mask {
-	m := &mask{}
+	m := &mask{rest: w.rest}
 	var leaving []token
 	for _, i := range w.left {
 		k := &w.t.nodes[i]
-		last := int32(len(w.t.ids))
-		if int(k.end) < len(w.t.nodes) {
-			last = w.t.nodes[k.end].from
-		}
-		for _, id := range w.t.ids[k.to:last] {
+		for _, id := range w.t.ids[k.to:w.t.last(k)] {
 			if w.words[id/64]>>(id%64)&1 != 0 {
 				continue
 			}
 			if leaving = append(leaving, token{w.v.text(id)[k.depth:], id}); len(leaving) > mostLeaving {
-				return &mask{wide: true}
+				return &mask{rest: w.rest, wide: true}
 			}
 		}
 	}
@@ -324,4 +383,54 @@ func (w *walker) mask() *mask {
 	}
 	m.words = w.words
 	return m
+}
+
+// fewNodes are looked at sooner than asking whether they need it.
+const fewNodes = 8
+
+// findStays finds the kinds of characters that leave a state as it is, whichever of them comes.
+func (g *Grammar) findStays(e *Expr, u *Budget) {
+	if e.state.stays.Load() != 0 {
+		return
+	}
+	kinds := ^noChars
+	for b := range utf8.RuneSelf {
+		if s := g.step(e, byte(b), u); s.next != e || len(s.tops) > 0 {
+			kinds &^= kindOf(byte(b))
+		}
+	}
+	if !g.staysBeyond(e, u) {
+		kinds &^= beyond
+	}
+	if !u.Spent() {
+		e.state.stays.Store(uint32(kinds) | 1<<8) // which is known
+	}
+}
+
+// staysBeyond tells whether all characters that ASCII has not leave a state as it is.
+func (g *Grammar) staysBeyond(e *Expr, u *Budget) bool {
+	type pair struct{ at, rest *Expr }
+	list := []pair{{e, g.beyond}}
+	for i := 0; i < len(list); i++ {
+		p := list[i]
+		for b := utf8.RuneSelf; b < 256; b++ {
+			if !p.rest.first.Has(byte(b)) {
+				continue
+			}
+			s := g.step(p.at, byte(b), u)
+			if s.next == nil || len(s.tops) > 0 || u.Spent() {
+				return false
+			}
+			g.mu.Lock()
+			next := pair{s.next, g.t.derive(p.rest, byte(b), u)}
+			g.mu.Unlock()
+			switch {
+			case next.rest == g.end && next.at != e:
+				return false
+			case next.rest != g.end && !slices.Contains(list, next):
+				list = append(list, next)
+			}
+		}
+	}
+	return true
 }

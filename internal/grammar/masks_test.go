@@ -49,12 +49,24 @@ var maskPlaces = map[string]struct {
 	"bounded":  {func(b *Builder) *Rule { return jsonText(b, 0, 50) }, `"abc`},
 	"short":    {func(b *Builder) *Rule { return jsonText(b, 0, 20) }, `"abc`},
 	"selected": {someTexts, `"abcd`},
+	"pattern":  {func(b *Builder) *Rule { return wordTexts(b, 200) }, `"abc def`},
+	"tight":    {func(b *Builder) *Rule { return wordTexts(b, 12) }, `"abc def`},
 }
 
 // someTexts are strings of at least three characters that are none of some.
 func someTexts(b *Builder) *Rule {
 	r := b.Rule("selected")
 	b.Define(r, b.Seq(b.Literal(`"`), b.Except(b.Repeat(jsonChar(b), 3, -1), b.Choice("name", "type", "value")), b.Literal(`"`)))
+	return r
+}
+
+// wordTexts are strings of words, which are of at least three letters, with at most so many characters.
+func wordTexts(b *Builder, most int) *Rule {
+	r := b.Rule("words")
+	var letters Set
+	letters.Add('a', 'z')
+	word := b.Repeat(b.Byte(letters), 3, -1)
+	b.Define(r, b.Seq(b.Literal(`"`), b.And(b.Repeat(jsonChar(b), 0, most), b.Seq(word, b.Repeat(b.Seq(b.Literal(" "), word), 1, -1))), b.Literal(`"`)))
 	return r
 }
 
@@ -130,6 +142,9 @@ func TestMaskCost(t *testing.T) {
 	text := func(most int) func(b *Builder) *Rule {
 		return func(b *Builder) *Rule { return jsonText(b, 0, most) }
 	}
+	anded := func(most int) func(b *Builder) *Rule {
+		return func(b *Builder) *Rule { return wordTexts(b, most) }
+	}
 	for name, c := range map[string]struct {
 		build, met     func(b *Builder) *Rule
 		written, first string
@@ -138,6 +153,7 @@ func TestMaskCost(t *testing.T) {
 		"value":  {anyJSON, anyJSON, `{"a": [`, `{"b": [`, 500},
 		"text":   {anyJSON, anyJSON, `{"a": {"b": "c`, `{"a": "`, 2000},
 		"length": {text(100), text(10_000), `"abc`, `"abcdef`, 2000},
+		"and":    {anded(100), anded(10_000), `"abc`, `"abcdef`, 2000},
 	} {
 		v := wideVocab()
 		first := cost(v, c.met, c.first)

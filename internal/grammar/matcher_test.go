@@ -108,14 +108,10 @@ func checkMatcher(t *testing.T, r *rand.Rand, v *Vocab, rules naiveGrammar) {
 		if m.Done() != whole[text] {
 			t.Fatalf("%v: %q is whole: %v", rules, text, m.Done())
 		}
-		mask := m.Allowed()
-		for id := range int32(len(v.ends)) {
-			next := m.Clone(NewBudget(1))
-			got := mask != nil && mask[id/64]>>(id%64)&1 != 0
-			if want := next.Accept(id); got != want {
-				t.Fatalf("%v: after %q the token %q may come: %v, want %v", rules, text, v.text(id), got, want)
-			}
+		if g.Matches(text, NewBudget(1)) != whole[text] {
+			t.Fatalf("%v: matches %q: %v", rules, text, !whole[text])
 		}
+		checkMask(t, m, rules)
 		forced := string(m.Forced(nil, 5))
 		for i := range len(forced) + 1 {
 			options := 0
@@ -135,11 +131,23 @@ func checkMatcher(t *testing.T, r *rand.Rand, v *Vocab, rules naiveGrammar) {
 	checkRollback(t, r, v, g, rules)
 }
 
+// checkMask tries each token by itself.
+func checkMask(t *testing.T, m *Matcher, rules naiveGrammar) {
+	mask := m.Allowed()
+	for id := range int32(len(m.vocab.ends)) {
+		next := m.Clone(NewBudget(1))
+		got := mask != nil && mask[id/64]>>(id%64)&1 != 0
+		if want := next.Accept(id); got != want {
+			t.Fatalf("%v: after %d tokens %q may come: %v, want %v", rules, m.Tokens(), m.vocab.text(id), got, want)
+		}
+	}
+}
+
 // checkRollback goes on and back at random: each time it is as if what was taken back had never been there.
 func checkRollback(t *testing.T, r *rand.Rand, v *Vocab, g *Grammar, rules naiveGrammar) {
 	m := v.Matcher(g, NewBudget(1))
 	var taken []int32
-	for range 30 {
+	for range 20 {
 		m.s.budget = NewBudget(1)
 		switch {
 		case r.IntN(3) > 0:
@@ -173,8 +181,55 @@ func checkRollback(t *testing.T, r *rand.Rand, v *Vocab, g *Grammar, rules naive
 		if m.Tokens() != len(taken) || m.Done() != fresh.Done() {
 			t.Fatalf("%v: after %d tokens: %d, done %v, by itself %v", rules, len(taken), m.Tokens(), m.Done(), fresh.Done())
 		}
+		fresh.s.budget = NewBudget(1)
+		if checkMask(t, m, rules); r.IntN(4) > 0 {
+			continue
+		}
 		if a, b := m.Allowed(), fresh.Allowed(); (a == nil) != (b == nil) || a != nil && a[0] != b[0] {
 			t.Fatalf("%v: after going back the mask is another", rules)
+		}
+	}
+}
+
+// TestCounters: where a counter and a pattern together tell whether there is a text at all, no token is allowed that leaves none.
+func TestCounters(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 10))
+	v := abcVocab()
+	for range 100 {
+		var words []*naive
+		for range 1 + r.IntN(4) {
+			word := make([]byte, 1+r.IntN(12))
+			for i := range word {
+				word[i] = "abc"[r.IntN(3)]
+			}
+			words = append(words, &naive{op: "literal", chars: string(word)})
+		}
+		least := r.IntN(8)
+		rules := naiveGrammar{{op: "and", parts: []*naive{
+			{op: "repeat", parts: []*naive{{op: "byte", chars: "abc"}}, least: least, most: least + r.IntN(25)},
+			{op: "repeat", parts: []*naive{{op: "or", parts: words}}, most: -1},
+		}}}
+		g, err := rules.compile()
+		if err != nil {
+			continue
+		}
+		m := v.Matcher(g, NewBudget(1))
+		for range 12 {
+			m.s.budget = NewBudget(1)
+			checkMask(t, m, rules)
+			var may []int32
+			for id := range int32(len(v.ends)) {
+				if mask := m.Allowed(); mask != nil && mask[0]>>id&1 != 0 {
+					may = append(may, id)
+				}
+			}
+			if len(may) == 0 {
+				if !m.Done() {
+					t.Fatalf("%v: after %d tokens nothing may come, and it is no end", rules, m.Tokens())
+				}
+				break
+			}
+			m.Accept(may[r.IntN(len(may))])
 		}
 	}
 }

@@ -195,8 +195,12 @@ func randomExpr(r *rand.Rand, depth, rules int) *naive {
 	case k < 9:
 		least := r.IntN(3)
 		most := least + r.IntN(3)
-		if r.IntN(3) == 0 {
+		switch r.IntN(6) {
+		case 0, 1:
 			most = -1
+		case 2: // more than a token is long
+			least = r.IntN(10)
+			most = least + r.IntN(20)
 		}
 		return &naive{op: "repeat", parts: some(1, rules), least: least, most: most}
 	case r.IntN(2) == 0:

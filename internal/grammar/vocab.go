@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"unicode/utf8"
 )
 
 // Vocab is the tokens of a model, ordered for asking which of them a form lets through. It does not change and may be used by
@@ -29,9 +30,18 @@ type tree struct {
 
 type node struct {
 	b        byte
-	depth    uint16 // 1 for the first byte of a token
-	end      int32  // the first node that is not below this one
-	from, to int32  // ids of the tokens that end here
+	kinds    charKinds // of it and what follows it in tokens
+	depth    uint16    // 1 for the first byte of a token
+	end      int32     // the first node that is not below this one
+	from, to int32     // ids of the tokens that end here
+}
+
+// last is the place behind the ids of the tokens at a node and below it.
+func (t *tree) last(n *node) int32 {
+	if int(n.end) < len(t.nodes) {
+		return t.nodes[n.end].from
+	}
+	return int32(len(t.ids))
 }
 
 // longestToken bounds the depth of a tree; longer ones are never allowed. The longest of known vocabularies have 256 bytes.
@@ -113,10 +123,62 @@ func newTree(tokens []token) tree {
 		}
 		t.ids = append(t.ids, k.id)
 		t.nodes[open[len(open)-1]].to = int32(len(t.ids))
+		t.note(open, k.text)
 		last = k.text
 	}
 	for _, n := range open {
 		t.nodes[n].end = int32(len(t.nodes))
 	}
 	return t
+}
+
+// charKinds are kinds of characters, a bit for each. A state that stays the same whatever comes of some kinds needs no look at
+// tokens of these.
+type charKinds uint8
+
+const (
+	lowerCase  charKinds = 1 << iota
+	upperCase            // of ASCII, as the others
+	digitChars           // from 0 to 9
+	spaceChar            // alone
+	otherASCII           // that stands for itself within a string
+	breaking             // the rest of ASCII, see breaks
+	beyond               // ASCII
+	noChars              // bytes that are no whole characters
+)
+
+// kindOf is the kind of a byte, of beyond for all bytes that ASCII has not.
+func kindOf(b byte) charKinds {
+	switch {
+	case b >= utf8.RuneSelf:
+		return beyond
+	case b-'a' < 26:
+		return lowerCase
+	case b-'A' < 26:
+		return upperCase
+	case b-'0' < 10:
+		return digitChars
+	case b == ' ':
+		return spaceChar
+	case breaks(b):
+		return breaking
+	}
+	return otherASCII
+}
+
+// note tells the nodes on the way to a text what it has from there on.
+func (t *tree) note(open []int32, text []byte) {
+	var kinds charKinds
+	for i := len(text); i > 0; {
+		r, size := utf8.DecodeLastRune(text[:i])
+		if kinds |= kindOf(text[i-1]); r == utf8.RuneError && size == 1 {
+			kinds |= noChars
+		}
+		for range size - 1 { // within the character
+			i--
+			t.nodes[open[i]].kinds |= kinds | noChars
+		}
+		i--
+		t.nodes[open[i]].kinds |= kinds
+	}
 }
