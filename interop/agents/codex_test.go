@@ -14,11 +14,13 @@ const responsesPath = "/v1/responses"
 const quiet = "\n[analytics]\nenabled = false\n\n[features]\nplugins = false\napps = false\nremote_plugin = false\n"
 
 // codexProviders are the ways in which Codex is told of the server: by a provider of the user's, which posts unless it is told to
-// use WebSockets, or by another address for the built-in one, which asks for a WebSocket first.
+// use WebSockets, or by another address for the built-in one, which asks for a WebSocket first. One that is called OpenAI has the server sum
+// conversations up.
 var codexProviders = map[string]string{
 	"own":      "model_provider = \"hearth\"\n\n[model_providers.hearth]\nname = \"hearth\"\nbase_url = %q\nwire_api = \"responses\"\n",
 	"sockets":  "model_provider = \"hearth\"\n\n[model_providers.hearth]\nname = \"hearth\"\nbase_url = %q\nwire_api = \"responses\"\nsupports_websockets = true\n",
 	"built-in": "openai_base_url = %q\n",
+	"compacts": "model_provider = \"hearth\"\n\n[model_providers.hearth]\nname = \"OpenAI\"\nbase_url = %q\nwire_api = \"responses\"\n",
 }
 
 // codex runs Codex as docs/agents.md tells it of the server, in a clean home. It may do what it likes there: what it does, the
@@ -28,7 +30,7 @@ func (s *server) codex(t *testing.T, provider, home, prompt string) *run {
 	if *codexFlag == "" {
 		t.Skip("run by make interop, which installs Codex")
 	}
-	settings := fmt.Sprintf("model = \"demo\"\n"+codexProviders[provider]+quiet, s.url+"/v1")
+	settings := fmt.Sprintf("model = \"demo\"\nmodel_context_window = 32768\nmodel_auto_compact_token_limit = 16000\n"+codexProviders[provider]+quiet, s.url+"/v1")
 	err := os.Mkdir(filepath.Join(home, ".codex"), 0o700)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(home, ".codex", "config.toml"), []byte(settings), 0o600)
@@ -102,6 +104,31 @@ func TestCodexWithoutSocket(t *testing.T) {
 	s.stop()
 	if n := strings.Count(s.stderr.String(), " status=426 "); n != 1 {
 		t.Errorf("it asks for a WebSocket %d times", n)
+	}
+}
+
+// TestCodexCompacts: Codex has a conversation that grew too long summed up in the middle of its turn, and goes on from there.
+// Where the server does that it is on top of what it has cached, reasoning included; else Codex asks the model.
+func TestCodexCompacts(t *testing.T) {
+	for provider, asked := range map[string]string{"compacts": "Stop here: do not go on", "built-in": "Stop here: do not go on", "own": "CONTEXT CHECKPOINT"} {
+		t.Run(provider, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, nil,
+				line{IfLast: asked, Raw: "Seen: a green boat with a red sail."},
+				line{IfLast: "Seen: a green boat", Raw: "It is green, and its sail is red."},
+				line{Turn: 1, Raw: "<think>A list may say.</think>I will look.\n" + toolCall("exec_command", `{"cmd": "seq 1 3000; echo the boat is green"}`)},
+				line{Turn: 2, Raw: "<think>More of it.</think>And again.\n" + toolCall("exec_command", `{"cmd": "echo the sail is red"}`)})
+			r := s.codex(t, provider, s.project(t, nil), "What colour is the boat?")
+			r.says(t, "It is green, and its sail is red.")
+			calls := s.calls(t, responsesPath, 0)
+			n := len(calls) // a prompt may have been computed ahead
+			if n < 4 || calls[n-1].prompt > 16000 {
+				t.Fatalf("it goes on with %d", calls)
+			}
+			if provider != "own" && calls[n-2].cached < calls[n-3].prompt {
+				t.Errorf("the summary reuses %d tokens, the turn before had %d", calls[n-2].cached, calls[n-3].prompt)
+			}
+		})
 	}
 }
 

@@ -158,7 +158,7 @@ func (m managed) answer(ctx context.Context, r *chat.Request) (iter.Seq2[chat.Ev
 // request says, because to switch that off changes the beginning of some prompts.
 func (m managed) summarise(ctx context.Context, r *chat.Request) (iter.Seq2[chat.Event, error], error) {
 	s := *r
-	s.Messages = append(slices.Clip(r.Messages), chat.Message{Role: chat.User, Parts: wire.TextParts(summaryRequest)})
+	s.Messages = askedToSumUp(r.Messages)
 	s.MaxTokens, s.ClampMaxTokens = min(cmp.Or(r.MaxTokens, maxSummary), maxSummary), true
 	s.Thinking.Budget = min(cmp.Or(r.Thinking.Budget, summaryThought), summaryThought)
 	s.Stop, s.Form, s.Logprobs, s.TopLogprobs = nil, false, false, 0
@@ -179,6 +179,20 @@ func (m managed) summarise(ctx context.Context, r *chat.Request) (iter.Seq2[chat
 		s.Choice.Kind = chat.ChoiceNone
 		return generateFitting(ctx, m.Generator, &s, stepCuts(s.Messages))
 	}), nil
+}
+
+// askedToSumUp is a conversation with the request for a summary behind it. Behind a tool's result it is a part of that: a message
+// would end the turn, and many templates drop the reasoning of a turn that has ended, so that all of it would be computed anew.
+func askedToSumUp(messages []chat.Message) []chat.Message {
+	last := len(messages) - 1
+	m := messages[last]
+	if m.Role != chat.ToolRole {
+		return append(slices.Clip(messages), chat.Message{Role: chat.User, Parts: wire.TextParts(summaryRequest)})
+	}
+	result := *m.Parts[0].Result
+	result.Parts = append(slices.Clip(result.Parts), wire.TextParts("\n\n"+summaryRequest)...)
+	m.Parts = []chat.Part{{Kind: chat.PartToolResult, Result: &result}}
+	return append(slices.Clone(messages[:last]), m)
 }
 
 // isText tells an event with text that can be seen.
