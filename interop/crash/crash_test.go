@@ -184,8 +184,8 @@ func orNull(s string) any {
 var said = strings.Repeat("one two three ", 20)
 
 // TestKilled: whatever was told to be complete is there, whole, after the server was killed at any time; what was in progress or
-// queued has failed; events of responses in the background are those that came, and end; a conversation has the items of each response
-// that is complete and nothing of others; and the database is sound.
+// queued has failed; events of responses in the background are those that came, and end; a conversation has the items of each
+// response that is complete and nothing of others; and the database is sound.
 func TestKilled(t *testing.T) {
 	if *hearth == "" {
 		t.Skip("run by hand: make crash")

@@ -149,8 +149,10 @@ func (h handler) background(w http.ResponseWriter, r *http.Request, req *request
 	}()
 	select {
 	case <-j.taken:
-	case <-r.Context().Done(): // nobody knows of it yet
-		cancel(errCancelled)
+	case <-r.Context().Done():
+		if !ends(r.Context()) { // the client has left, and nobody knows of the response yet
+			cancel(errCancelled)
+		}
 		<-j.taken
 	}
 	switch {
@@ -348,8 +350,7 @@ func (h handler) follow(w http.ResponseWriter, r *http.Request, of *store.Respon
 				continue
 			case <-ctx.Done():
 			}
-			var ends *chat.Error
-			if errors.As(context.Cause(ctx), &ends) && s.Err() == nil { // what makes it is told of the shutdown too
+			if ends(ctx) && s.Err() == nil { // what makes it is told too
 				<-more
 				continue
 			}
@@ -382,6 +383,12 @@ func (h handler) follow(w http.ResponseWriter, r *http.Request, of *store.Respon
 			return
 		}
 	}
+}
+
+// ends tells whether a context has ended because the server does.
+func ends(ctx context.Context) bool {
+	var e *chat.Error
+	return errors.As(context.Cause(ctx), &e)
 }
 
 // isLast tells the events that end a stream.

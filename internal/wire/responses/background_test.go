@@ -663,3 +663,28 @@ func FuzzCursor(f *testing.F) {
 		}
 	})
 }
+
+// TestBackgroundConversation: a response in the background keeps others from its conversation until it has ended and is added.
+func TestBackgroundConversation(t *testing.T) {
+	steps := answer(&chat.Request{})
+	var gate chan struct{}
+	serveLocal(t, t.TempDir(), func(r *chat.Request) ([]wiretest.Step, error) { return gated(gate, steps[:2], steps[2:])(r) }, func(l *local) {
+		gate = make(chan struct{})
+		c := l.call(200, "POST", "/v1/conversations", "{}")
+		body := `{"input": "Hi", "background": true, "conversation": "` + c.ID + `"}`
+		l.call(200, "POST", "/v1/responses", body)
+		if d := l.call(400, "POST", "/v1/responses", body); d.Error.Code != "conversation_locked" {
+			t.Errorf("%+v", d.Error)
+		}
+		items := "/v1/conversations/" + c.ID + "/items"
+		if d := l.call(200, "GET", items, ""); len(d.Data) != 0 {
+			t.Errorf("%+v", d)
+		}
+		close(gate)
+		synctest.Wait()
+		if d := l.call(200, "GET", items, ""); len(d.Data) != 3 {
+			t.Errorf("%+v", d)
+		}
+		l.call(200, "POST", "/v1/responses", body)
+	})
+}
