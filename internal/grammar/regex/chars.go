@@ -1,0 +1,129 @@
+package regex
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"hearth/internal/grammar"
+)
+
+// The classes of ECMA-262.
+var (
+	digits   = []grammar.RuneRange{{Lo: '0', Hi: '9'}}
+	words    = []grammar.RuneRange{{Lo: '0', Hi: '9'}, {Lo: 'A', Hi: 'Z'}, {Lo: '_', Hi: '_'}, {Lo: 'a', Hi: 'z'}}
+	lineEnds = []grammar.RuneRange{{Lo: '\n', Hi: '\n'}, {Lo: '\r', Hi: '\r'}, {Lo: 0x2028, Hi: 0x2029}}
+	spaces   = grammar.Ranges(append(ranges(unicode.Zs), grammar.RuneRange{Lo: '\t', Hi: '\r'}, grammar.RuneRange{Lo: 0x2028, Hi: 0x2029}, grammar.RuneRange{Lo: 0xFEFF, Hi: 0xFEFF})...)
+)
+
+func ranges(t *unicode.RangeTable) (out []grammar.RuneRange) {
+	add := func(lo, hi, stride rune) {
+		if stride == 1 {
+			out = append(out, grammar.RuneRange{Lo: lo, Hi: hi})
+			return
+		}
+		for c := lo; c <= hi; c += stride {
+			out = append(out, grammar.RuneRange{Lo: c, Hi: c})
+		}
+	}
+	for _, r := range t.R16 {
+		add(rune(r.Lo), rune(r.Hi), rune(r.Stride))
+	}
+	for _, r := range t.R32 {
+		add(rune(r.Lo), rune(r.Hi), rune(r.Stride))
+	}
+	return out
+}
+
+// categories are the long names of Unicode's general categories.
+var categories = map[string]string{
+	"Letter": "L", "Cased_Letter": "LC", "Uppercase_Letter": "Lu", "Lowercase_Letter": "Ll", "Titlecase_Letter": "Lt", "Modifier_Letter": "Lm", "Other_Letter": "Lo",
+	"Mark": "M", "Combining_Mark": "M", "Nonspacing_Mark": "Mn", "Spacing_Mark": "Mc", "Enclosing_Mark": "Me",
+	"Number": "N", "Decimal_Number": "Nd", "digit": "Nd", "Letter_Number": "Nl", "Other_Number": "No",
+	"Punctuation": "P", "punct": "P", "Connector_Punctuation": "Pc", "Dash_Punctuation": "Pd", "Open_Punctuation": "Ps", "Close_Punctuation": "Pe",
+	"Initial_Punctuation": "Pi", "Final_Punctuation": "Pf", "Other_Punctuation": "Po",
+	"Symbol": "S", "Math_Symbol": "Sm", "Currency_Symbol": "Sc", "Modifier_Symbol": "Sk", "Other_Symbol": "So",
+	"Separator": "Z", "Space_Separator": "Zs", "Line_Separator": "Zl", "Paragraph_Separator": "Zp",
+	"Other": "C", "Control": "Cc", "cntrl": "Cc", "Format": "Cf", "Surrogate": "Cs", "Private_Use": "Co",
+}
+
+// property is the characters of \p{name}.
+func property(name string) ([]grammar.RuneRange, bool) {
+	key, value, named := strings.Cut(name, "=")
+	if named {
+		switch key {
+		case "Script", "sc", "Script_Extensions", "scx":
+			t, ok := unicode.Scripts[value]
+			if !ok {
+				return nil, false
+			}
+			return ranges(t), true
+		case "General_Category", "gc":
+			name = value
+		default:
+			return nil, false
+		}
+	}
+	if short, ok := categories[name]; ok {
+		name = short
+	}
+	if t, ok := unicode.Categories[name]; ok {
+		return ranges(t), true
+	}
+	if named {
+		return nil, false
+	}
+	join := func(tables ...*unicode.RangeTable) (all []grammar.RuneRange) {
+		for _, t := range tables {
+			all = append(all, ranges(t)...)
+		}
+		return grammar.Ranges(all...)
+	}
+	switch name {
+	case "LC":
+		return join(unicode.Lu, unicode.Ll, unicode.Lt), true
+	case "Any":
+		return []grammar.RuneRange{{Lo: 0, Hi: utf8.MaxRune}}, true
+	case "ASCII":
+		return []grammar.RuneRange{{Lo: 0, Hi: 0x7F}}, true
+	case "Alphabetic", "Alpha":
+		return join(unicode.L, unicode.Nl, unicode.Other_Alphabetic), true
+	case "Uppercase", "Upper":
+		return join(unicode.Lu, unicode.Other_Uppercase), true
+	case "Lowercase", "Lower":
+		return join(unicode.Ll, unicode.Other_Lowercase), true
+	}
+	if t, ok := unicode.Properties[name]; ok {
+		return ranges(t), true
+	}
+	return nil, false
+}
+
+// cased are the characters that have others for the case that they are not in.
+var cased = sync.OnceValue(func() (all []rune) {
+	for _, r := range unicode.CaseRanges {
+		for c := rune(r.Lo); c <= rune(r.Hi); c++ {
+			if unicode.SimpleFold(c) != c {
+				all = append(all, c)
+			}
+		}
+	}
+	return all
+})
+
+// folded adds the other cases of characters.
+func folded(set []grammar.RuneRange) []grammar.RuneRange {
+	out := slices.Clone(set)
+	for _, r := range set {
+		all := cased()
+		i, _ := slices.BinarySearch(all, r.Lo)
+		for ; i < len(all) && all[i] <= r.Hi; i++ {
+			for c := unicode.SimpleFold(all[i]); c != all[i]; c = unicode.SimpleFold(c) {
+				out = append(out, grammar.RuneRange{Lo: c, Hi: c})
+			}
+		}
+	}
+	return grammar.Ranges(out...)
+}

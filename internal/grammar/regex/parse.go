@@ -1,0 +1,506 @@
+package regex
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"hearth/internal/grammar"
+)
+
+// node is a part of a pattern.
+type node struct {
+	op       op
+	set      []grammar.RuneRange // of a character
+	parts    []*node
+	min, max int  // of a repetition; max < 0: no end
+	asserts  bool // there are assertions in it: what it matches depends on what is around
+}
+
+type op uint8
+
+const (
+	opSet     op = iota // one character of set
+	opSeq               // parts, one after the other
+	opAlt               // any of the parts
+	opRepeat            // of the one part
+	opStart             // ^
+	opEnd               // $
+	opWord              // \b
+	opNoWord            // \B
+	opAhead             // (?=part)
+	opNoAhead           // (?!part)
+)
+
+func newNode(op op, parts ...*node) *node {
+	n := &node{op: op, parts: parts, asserts: op >= opStart}
+	for _, p := range parts {
+		n.asserts = n.asserts || p.asserts
+	}
+	return n
+}
+
+// parser reads a pattern by the grammar of ECMA-262 with the u flag, and beyond it what many patterns have: a \ before any
+// punctuation, braces and closing brackets that stand for themselves, (?P<name>…) and flags at the beginning.
+type parser struct {
+	text   string
+	at     int
+	level  int
+	fold   bool // flag i
+	dotAll bool // flag s
+}
+
+// stop ends the reading of a pattern by an error, from whatever depth.
+type stop struct{ error }
+
+// fail makes an error of the place that was reached.
+func (p *parser) fail(format string, args ...any) {
+	panic(stop{&SyntaxError{Pattern: p.text, At: p.at, What: fmt.Sprintf(format, args...)}})
+}
+
+func (p *parser) lacks(what string) {
+	panic(stop{&UnsupportedError{Pattern: p.text, At: p.at, What: what}})
+}
+
+func (p *parser) more() bool { return p.at < len(p.text) }
+
+// take takes a text if it comes next.
+func (p *parser) take(s string) bool {
+	if strings.HasPrefix(p.text[p.at:], s) {
+		p.at += len(s)
+		return true
+	}
+	return false
+}
+
+func (p *parser) rune() rune {
+	c, n := utf8.DecodeRuneInString(p.text[p.at:])
+	p.at += n
+	return c
+}
+
+// parse reads the whole pattern.
+func parse(text, flags string) (n *node, err error) {
+	p := &parser{text: text}
+	defer func() {
+		switch e := recover().(type) {
+		case nil:
+		case stop:
+			n, err = nil, e.error
+		default:
+			panic(e)
+		}
+	}()
+	switch {
+	case len(text) > maxPattern:
+		return nil, &grammar.LimitError{What: "bytes of a regular expression", Limit: maxPattern}
+	case !utf8.ValidString(text):
+		p.fail("is not UTF-8")
+	}
+	p.flags(flags)
+	if rest, ok := strings.CutPrefix(text, "(?"); ok { // flags for the whole pattern, as Python writes them
+		if f, _, ok := strings.Cut(rest, ")"); ok && f != "" && strings.Trim(f, "imsux") == "" {
+			p.at = len("(?)") + len(f)
+			p.flags(f)
+		}
+	}
+	n = p.alternatives()
+	if p.more() {
+		p.fail("has a ) that closes nothing")
+	}
+	return n, nil
+}
+
+// flags sets those of a pattern.
+func (p *parser) flags(flags string) {
+	for _, f := range flags {
+		switch f {
+		case 'i':
+			p.fold = true
+		case 's':
+			p.dotAll = true
+		case 'u', 'v':
+		case 'm', 'x':
+			p.lacks("the flag " + string(f))
+		default:
+			p.fail("has the flag %q, which does not exist", f)
+		}
+	}
+}
+
+func (p *parser) alternatives() *node {
+	if p.level++; p.level > maxLevels {
+		panic(stop{&grammar.LimitError{What: "groups of a regular expression within each other", Limit: maxLevels}})
+	}
+	defer func() { p.level-- }()
+	alts := []*node{p.sequence()}
+	for p.take("|") {
+		alts = append(alts, p.sequence())
+	}
+	if len(alts) == 1 {
+		return alts[0]
+	}
+	return newNode(opAlt, alts...)
+}
+
+func (p *parser) sequence() *node {
+	var parts []*node
+	for p.more() && p.text[p.at] != '|' && p.text[p.at] != ')' {
+		parts = append(parts, p.repeated())
+	}
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	return newNode(opSeq, parts...)
+}
+
+// repeated reads an atom or an assertion, and its quantifier.
+func (p *parser) repeated() *node {
+	n := p.atom()
+	least, most, ok := p.quantifier()
+	if !ok {
+		return n
+	}
+	if n.op >= opStart && n.op < opAhead {
+		p.fail("repeats an assertion")
+	}
+	p.take("?") // one that takes as little as it can matches the same texts
+	if _, _, again := p.quantifier(); again {
+		p.fail("has a quantifier after a quantifier")
+	}
+	r := newNode(opRepeat, n)
+	r.min, r.max = least, most
+	return r
+}
+
+func (p *parser) quantifier() (least, most int, ok bool) {
+	switch {
+	case p.take("*"):
+		return 0, -1, true
+	case p.take("+"):
+		return 1, -1, true
+	case p.take("?"):
+		return 0, 1, true
+	}
+	start := p.at
+	if p.take("{") {
+		if least, ok = p.number(); ok {
+			most = least
+			if p.take(",") {
+				if most, ok = p.number(); !ok {
+					most = -1
+				}
+			}
+			if p.take("}") {
+				if most >= 0 && most < least {
+					p.fail("repeats at least %d and at most %d times", least, most)
+				}
+				return least, most, true
+			}
+		}
+	}
+	p.at = start
+	return 0, 0, false
+}
+
+func (p *parser) number() (int, bool) {
+	start := p.at
+	for p.more() && p.text[p.at] >= '0' && p.text[p.at] <= '9' {
+		p.at++
+	}
+	if p.at == start {
+		return 0, false
+	}
+	n, err := strconv.Atoi(p.text[start:p.at])
+	if err != nil || n > grammar.MaxRepeat {
+		panic(stop{&grammar.LimitError{What: "repetitions of one expression", Limit: grammar.MaxRepeat}})
+	}
+	return n, true
+}
+
+func (p *parser) char(c rune) *node { return p.set([]grammar.RuneRange{{Lo: c, Hi: c}}) }
+
+func (p *parser) set(set []grammar.RuneRange) *node {
+	n := newNode(opSet)
+	if n.set = grammar.Ranges(set...); p.fold {
+		n.set = folded(n.set)
+	}
+	return n
+}
+
+func (p *parser) atom() *node {
+	switch c := p.rune(); c {
+	case '^':
+		return newNode(opStart)
+	case '$':
+		return newNode(opEnd)
+	case '(':
+		return p.group()
+	case '[':
+		return p.class()
+	case '.':
+		if p.dotAll {
+			return p.set([]grammar.RuneRange{{Lo: 0, Hi: utf8.MaxRune}})
+		}
+		return p.set(grammar.OtherRanges(lineEnds...))
+	case '*', '+', '?':
+		p.at--
+		p.fail("has a quantifier %c that repeats nothing", c)
+		return nil
+	case '\\':
+		switch {
+		case p.take("b"):
+			return newNode(opWord)
+		case p.take("B"):
+			return newNode(opNoWord)
+		case p.more() && p.text[p.at] >= '1' && p.text[p.at] <= '9', p.take("k<"):
+			p.lacks("a reference back to a group")
+		}
+		set, _ := p.escape(false)
+		return p.set(set)
+	default:
+		if c == '{' {
+			p.at--
+			if _, _, ok := p.quantifier(); ok {
+				p.fail("has a quantifier that repeats nothing")
+			}
+			p.at++
+		}
+		return p.char(c)
+	}
+}
+
+// group reads what follows a parenthesis.
+func (p *parser) group() *node {
+	op := opSeq
+	if p.take("?") {
+		switch {
+		case p.take(":"):
+		case p.take("="):
+			op = opAhead
+		case p.take("!"):
+			op = opNoAhead
+		case p.take("<="), p.take("<!"):
+			p.lacks("a look behind")
+		case p.take("P<"), p.take("<"):
+			end := strings.IndexByte(p.text[p.at:], '>')
+			if end <= 0 || strings.IndexFunc(p.text[p.at:p.at+end], func(c rune) bool { return !word(c) && c != '$' }) >= 0 {
+				p.fail("has a group without a proper name")
+			}
+			p.at += end + 1
+		default:
+			return p.flagged()
+		}
+	}
+	n := p.alternatives()
+	p.closed()
+	if op != opSeq {
+		n = newNode(op, n)
+	}
+	return n
+}
+
+// flagged reads a group with flags of its own: (?i:…), (?-i:…).
+func (p *parser) flagged() *node {
+	fold, dotAll := p.fold, p.dotAll
+	on := true
+	for ; p.more() && p.text[p.at] != ':'; p.at++ {
+		switch c := p.text[p.at]; {
+		case c == '-' && on:
+			on = false
+		case c == 'i':
+			p.fold = on
+		case c == 's':
+			p.dotAll = on
+		case c == 'm':
+			p.lacks("the flag m")
+		default:
+			p.fail("has a group (? of an unknown kind")
+		}
+	}
+	if !p.take(":") {
+		p.fail("has a group that is not closed")
+	}
+	n := p.alternatives()
+	p.closed()
+	p.fold, p.dotAll = fold, dotAll
+	return n
+}
+
+func (p *parser) closed() {
+	if !p.take(")") {
+		p.fail("has a group that is not closed")
+	}
+}
+
+// class reads what follows a bracket.
+func (p *parser) class() *node {
+	not := p.take("^")
+	var all []grammar.RuneRange
+	for !p.take("]") {
+		if !p.more() {
+			p.fail("has a class that is not closed")
+		}
+		set, single := p.member()
+		if single && strings.HasPrefix(p.text[p.at:], "-") && !strings.HasPrefix(p.text[p.at:], "-]") {
+			at := p.at
+			p.at++
+			if !p.more() {
+				p.fail("has a class that is not closed")
+			}
+			if to, one := p.member(); !one {
+				p.at = at // [a-\d] is a, - and digits
+			} else if set[0].Hi = to[0].Hi; set[0].Hi < set[0].Lo {
+				p.at = at
+				p.fail("has a range that ends before it begins")
+			}
+		}
+		all = append(all, set...)
+	}
+	if p.fold {
+		all = folded(grammar.Ranges(all...))
+	}
+	if not {
+		all = grammar.OtherRanges(all...)
+	}
+	n := newNode(opSet)
+	n.set = grammar.Ranges(all...)
+	return n
+}
+
+// member reads a character of a class, or an escape for several.
+func (p *parser) member() (set []grammar.RuneRange, single bool) {
+	c := p.rune()
+	if c == '\\' {
+		return p.escape(true)
+	}
+	return []grammar.RuneRange{{Lo: c, Hi: c}}, true
+}
+
+// escape reads what follows a \, and tells whether it is one character.
+func (p *parser) escape(inClass bool) (set []grammar.RuneRange, single bool) {
+	if !p.more() {
+		p.fail("ends in a \\")
+	}
+	one := func(c rune) ([]grammar.RuneRange, bool) { return []grammar.RuneRange{{Lo: c, Hi: c}}, true }
+	c := p.rune()
+	switch c {
+	case 'd':
+		return digits, false
+	case 'D':
+		return grammar.OtherRanges(digits...), false
+	case 'w':
+		return words, false
+	case 'W':
+		return grammar.OtherRanges(words...), false
+	case 's':
+		return spaces, false
+	case 'S':
+		return grammar.OtherRanges(spaces...), false
+	case 't':
+		return one('\t')
+	case 'n':
+		return one('\n')
+	case 'v':
+		return one('\v')
+	case 'f':
+		return one('\f')
+	case 'r':
+		return one('\r')
+	case 'x':
+		return one(p.hex(2))
+	case 'u':
+		return one(p.unicode())
+	case 'p', 'P':
+		set = p.property()
+		if c == 'P' {
+			set = grammar.OtherRanges(set...)
+		}
+		return set, false
+	case 'c':
+		if p.more() {
+			if l := p.text[p.at] | 0x20; l >= 'a' && l <= 'z' {
+				p.at++
+				return one(rune(l & 0x1f))
+			}
+		}
+		p.fail("has a \\c without a letter")
+	case '0':
+		if p.more() && p.text[p.at] >= '0' && p.text[p.at] <= '9' {
+			p.fail("has an octal escape")
+		}
+		return one(0)
+	case 'b':
+		if inClass {
+			return one('\b')
+		}
+	}
+	if c < utf8.RuneSelf && (word(c) && c != '_') {
+		hint := ""
+		switch c {
+		case 'A':
+			hint = "; ^ is the beginning"
+		case 'Z', 'z':
+			hint = "; $ is the end"
+		}
+		p.fail("has the escape \\%c, which does not exist%s", c, hint)
+	}
+	return one(c)
+}
+
+func (p *parser) hex(n int) rune {
+	if p.at+n <= len(p.text) {
+		if x, err := strconv.ParseUint(p.text[p.at:p.at+n], 16, 32); err == nil {
+			p.at += n
+			return rune(x)
+		}
+	}
+	p.fail("has an escape that lacks hexadecimal digits")
+	return 0
+}
+
+// unicode reads what follows \u. Two surrogates are one character.
+func (p *parser) unicode() rune {
+	if p.take("{") {
+		end := strings.IndexByte(p.text[p.at:], '}')
+		if end > 0 {
+			if x, err := strconv.ParseUint(p.text[p.at:p.at+end], 16, 32); err == nil && x <= utf8.MaxRune {
+				p.at += end + 1
+				return rune(x)
+			}
+		}
+		p.fail("has a \\u{ without a character's number")
+	}
+	c := p.hex(4)
+	if at := p.at; c >= 0xD800 && c < 0xDC00 && p.take("\\u") && !strings.HasPrefix(p.text[p.at:], "{") {
+		if low := p.hex(4); low >= 0xDC00 && low < 0xE000 {
+			return 0x10000 + (c-0xD800)<<10 + low - 0xDC00
+		}
+		p.at = at
+	} else {
+		p.at = at
+	}
+	return c
+}
+
+// property reads the braces of \p{…}.
+func (p *parser) property() []grammar.RuneRange {
+	if p.take("{") {
+		if end := strings.IndexByte(p.text[p.at:], '}'); end > 0 {
+			name := p.text[p.at : p.at+end]
+			if set, ok := property(name); ok {
+				p.at += end + 1
+				return set
+			}
+			p.fail("asks for the property %q, which is not known", name)
+		}
+	}
+	p.fail("has a \\p without a property in braces")
+	return nil
+}
+
+func word(c rune) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c >= utf8.RuneSelf && unicode.IsLetter(c)
+}

@@ -1,0 +1,258 @@
+// Package regex makes expressions of grammars out of regular expressions, as ECMA-262 writes them with its flag u: JSON Schema
+// means these, and other syntaxes' patterns are nearly the same. Anchors, word boundaries and looking ahead are kept to; what
+// isn't, references back and looking behind, is an UnsupportedError, and what is no regular expression a SyntaxError.
+package regex
+
+import (
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"hearth/internal/grammar"
+)
+
+// Bounds of a pattern; the Builder has its own for what it expands to.
+const (
+	maxPattern = 1 << 16 // bytes
+	maxLevels  = 200     // of groups within each other
+	mostParts  = 1 << 14 // parts that are looked at, those of repetitions with assertions in them once for each time
+	mostTimes  = 16      // that something with assertions in it is repeated
+)
+
+// Options say what a pattern is held to.
+type Options struct {
+	// Search lets the pattern be anywhere in the text. Without it the text is what the pattern matches, from end to end.
+	Search bool
+	// Flags are i (cases are the same), s (a dot is a line's end too) and u, which is always so.
+	Flags string
+	// Chars is how one character of a set is written, of which each has one way: see grammar.Builder.Not. Nil writes UTF-8.
+	Chars func(b *grammar.Builder, set []grammar.RuneRange) *grammar.Expr
+}
+
+// SyntaxError is a pattern that is none.
+type SyntaxError struct {
+	Pattern string
+	At      int // byte
+	What    string
+}
+
+func (e *SyntaxError) Error() string {
+	return fmt.Sprintf("the regular expression %s %s (at byte %d)", short(e.Pattern), e.What, e.At)
+}
+
+// UnsupportedError is a pattern with something that no expression can be made of.
+type UnsupportedError struct {
+	Pattern string
+	At      int // byte, -1 if it is of no one place
+	What    string
+}
+
+func (e *UnsupportedError) Error() string {
+	return fmt.Sprintf("the regular expression %s has %s, which is not supported", short(e.Pattern), e.What)
+}
+
+// short is a pattern as errors quote it.
+func short(s string) string {
+	if len(s) > 80 {
+		s = s[:77] + "…"
+	}
+	return fmt.Sprintf("%q", s)
+}
+
+// Compile makes a regular expression of a Builder out of a pattern. An error of the Builder itself stays with it.
+func Compile(b *grammar.Builder, pattern string, o Options) (e *grammar.Expr, err error) {
+	n, err := parse(pattern, o.Flags)
+	if err != nil {
+		return nil, err
+	}
+	c := &compiler{b: b, pattern: pattern, chars: o.Chars, words: hasWords(n)}
+	if c.chars == nil {
+		c.chars = func(b *grammar.Builder, set []grammar.RuneRange) *grammar.Expr { return b.Runes(set...) }
+	}
+	all := newNode(opSet)
+	all.set = []grammar.RuneRange{{Lo: 0, Hi: utf8.MaxRune}}
+	any := newNode(opRepeat, all)
+	any.max = -1
+	c.any = c.plain(any)
+	if o.Search {
+		n = newNode(opSeq, any, n, any)
+	}
+	if e = c.follow(n, begin, func(side) *grammar.Expr { return b.Empty() }); c.err != nil {
+		return nil, c.err
+	}
+	return e, nil
+}
+
+func hasWords(n *node) bool {
+	if n.op == opWord || n.op == opNoWord {
+		return true
+	}
+	for _, p := range n.parts {
+		if p.asserts && hasWords(p) {
+			return true
+		}
+	}
+	return false
+}
+
+// compiler makes an expression of nodes.
+type compiler struct {
+	b       *grammar.Builder
+	pattern string
+	chars   func(b *grammar.Builder, set []grammar.RuneRange) *grammar.Expr
+	any     *grammar.Expr // any characters
+	words   bool          // the pattern asks for word boundaries
+	parts   int           // that were looked at
+	err     error
+}
+
+// side is what stands left of a place.
+type side uint8
+
+const (
+	begin     side = iota // nothing
+	afterWord             // a character of a word
+	afterOther
+	sides
+)
+
+// rest makes what a text goes on with up to its end, by what stands left of there.
+type rest func(side) *grammar.Expr
+
+func (c *compiler) fail(err error) *grammar.Expr {
+	if c.err == nil {
+		c.err = err
+	}
+	return c.b.Never()
+}
+
+// spend counts a part.
+func (c *compiler) spend() bool {
+	if c.parts++; c.parts > mostParts {
+		c.fail(&grammar.LimitError{What: "parts of a regular expression", Limit: mostParts})
+	}
+	return c.err == nil
+}
+
+// plain is what a part without assertions matches.
+func (c *compiler) plain(n *node) *grammar.Expr {
+	if !c.spend() {
+		return c.b.Never()
+	}
+	if n.op == opSet {
+		return c.chars(c.b, n.set)
+	}
+	parts := make([]*grammar.Expr, len(n.parts))
+	for i, p := range n.parts {
+		parts[i] = c.plain(p)
+	}
+	switch n.op {
+	case opAlt:
+		return c.b.Or(parts...)
+	case opRepeat:
+		return c.b.Repeat(parts[0], n.min, n.max)
+	}
+	return c.b.Seq(parts...)
+}
+
+// follow is what a part matches and then the rest, to the end of the text: assertions are about that.
+func (c *compiler) follow(n *node, left side, next rest) *grammar.Expr {
+	if !n.asserts {
+		return c.join(c.plain(n), left, next)
+	}
+	if !c.spend() {
+		return c.b.Never()
+	}
+	b := c.b
+	switch n.op {
+	case opSeq:
+		for _, p := range slices.Backward(n.parts) {
+			after := next
+			next = remembered(func(left side) *grammar.Expr { return c.follow(p, left, after) })
+		}
+		return next(left)
+	case opAlt:
+		alts := make([]*grammar.Expr, len(n.parts))
+		for i, p := range n.parts {
+			alts[i] = c.follow(p, left, next)
+		}
+		return b.Or(alts...)
+	case opRepeat:
+		return c.times(n.parts[0], n.min, n.max, left, next)
+	case opStart:
+		if left != begin {
+			return b.Never()
+		}
+		return next(left)
+	case opEnd:
+		if !b.Matches(next(left), "") {
+			return b.Never()
+		}
+		return b.Empty()
+	case opWord, opNoWord:
+		word := b.Seq(c.chars(b, words), c.any)
+		if (left == afterWord) != (n.op == opNoWord) {
+			return b.Except(next(left), word)
+		}
+		return b.And(next(left), word)
+	}
+	ahead := c.follow(n.parts[0], left, func(side) *grammar.Expr { return c.any })
+	if n.op == opNoAhead {
+		return b.Except(next(left), ahead)
+	}
+	return b.And(next(left), ahead)
+}
+
+// remembered asks for what follows once for each side.
+func remembered(f rest) rest {
+	var known [sides]*grammar.Expr
+	return func(left side) *grammar.Expr {
+		if known[left] == nil {
+			known[left] = f(left)
+		}
+		return known[left]
+	}
+}
+
+// join is e and then the rest.
+func (c *compiler) join(e *grammar.Expr, left side, next rest) *grammar.Expr {
+	b, other := c.b, next(afterOther)
+	word := other
+	if c.words {
+		word = next(afterWord)
+	}
+	if !b.Matches(e, "") {
+		return c.parted(e, word, other)
+	}
+	here := next(left)
+	if here == other && here == word {
+		return b.Seq(e, here)
+	}
+	return b.Or(here, c.parted(b.Except(e, b.Empty()), word, other))
+}
+
+// parted is e, which is not empty, and what follows by its last character.
+func (c *compiler) parted(e, word, other *grammar.Expr) *grammar.Expr {
+	b := c.b
+	if word == other {
+		return b.Seq(e, word)
+	}
+	inWord := b.Seq(c.any, c.chars(b, words))
+	return b.Or(b.Seq(b.And(e, inWord), word), b.Seq(b.Except(e, inWord), other))
+}
+
+// times is a part with assertions in it, several times.
+func (c *compiler) times(n *node, least, most int, left side, next rest) *grammar.Expr {
+	switch {
+	case most < 0 || most > mostTimes:
+		return c.fail(&UnsupportedError{Pattern: c.pattern, At: -1, What: "an assertion in what is repeated"})
+	case most == 0:
+		return next(left)
+	}
+	more := remembered(func(left side) *grammar.Expr { return c.times(n, max(least-1, 0), most-1, left, next) })
+	again := c.follow(n, left, more)
+	if least > 0 {
+		return again
+	}
+	return c.b.Or(again, next(left))
+}

@@ -1,0 +1,227 @@
+package regex
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/dlclark/regexp2/v2"
+
+	"hearth/internal/grammar"
+)
+
+// matches tells whether a text is what a pattern matches, in one writing of characters.
+func matches(t testing.TB, pattern, text string, o Options) bool {
+	t.Helper()
+	b := grammar.NewBuilder()
+	e, err := Compile(b, pattern, o)
+	if err != nil {
+		t.Fatalf("%s: %v", pattern, err)
+	}
+	ok := b.Matches(e, text)
+	if b.Err() != nil {
+		t.Fatalf("%s: %v", pattern, b.Err())
+	}
+	return ok
+}
+
+// TestCompile: what patterns match.
+func TestCompile(t *testing.T) {
+	for _, c := range []struct {
+		pattern, flags string
+		yes, no        []string // whole texts, a space between
+	}{
+		{`^a*$`, "", []string{"", "aaa"}, []string{"b", "aab", "a\n"}},
+		{`a+`, "", []string{"xaay", "a"}, []string{"", "xyz"}},
+		{`^[a-c\d_-]{2,3}$`, "", []string{"a1", "_-c"}, []string{"a", "a1b2", "d1"}},
+		{`^(?:foo|ba[rz])?$`, "", []string{"", "foo", "bar", "baz"}, []string{"ba", "foobar"}},
+		{`(^a|b)c`, "", []string{"ac", "xbc", "ac-"}, []string{"xac", "bac"}},
+		{`a$|^b`, "", []string{"xa", "bx", "a", "b"}, []string{"ax", "xb"}},
+		{`^(?!foo)\w+$`, "", []string{"fo", "bar", "xfoo"}, []string{"foo", "foobar", ""}},
+		{`^(?=.*\d)(?=.*[a-z]).{4,}$`, "", []string{"abc1", "1234a"}, []string{"abcd", "1a", "1234"}},
+		{`\bcat\b`, "", []string{"cat", "a cat!", "-cat-"}, []string{"cats", "concat", "a_cat"}},
+		{`\Bat`, "", []string{"cat"}, []string{"at", " at"}},
+		{`^.$`, "", []string{"é", "😀", "\t"}, []string{"", "\n", "\u2028", "ab"}},
+		{`^.$`, "s", []string{"\n"}, []string{""}},
+		{`^\u00e9\u{1F600}\x41\cA\0$`, "", []string{"é😀A\x01\x00"}, []string{"é"}},
+		{`^\ud83d\udc32$`, "", []string{"🐲"}, []string{"", "x"}},
+		{`^\s$`, "", []string{" ", "\t", "\u00a0", "\ufeff", "\u2003"}, []string{"x", "\u180e"}},
+		{`^\p{Letter}\P{L}\p{Script=Greek}\p{Lu}$`, "", []string{"é1αÄ"}, []string{"11αA", "aaαA", "a1aA", "a1αa"}},
+		{`^straSSe$`, "i", []string{"STRAsse", "ſtrasse"}, []string{"straße"}},
+		{`(?i)^[^a]$`, "", []string{"b"}, []string{"a", "A"}},
+		{`^(?i:a)b$`, "", []string{"Ab", "ab"}, []string{"AB"}},
+		{`^[]$`, "", nil, []string{"", "a"}},
+		{`^[^]$`, "", []string{"a", "\n"}, []string{""}},
+		{`^[\w-.]+$`, "", []string{"a-.b"}, []string{"a b"}},
+		{`^a{,3}}]$`, "", []string{"a{,3}}]"}, []string{"a}]"}},
+		{`^(?P<year>\d{4})-(?<month>\d\d)$`, "", []string{"2024-05"}, []string{"2024-5"}},
+		{`^[a-z]+?\.[a-z]*?$`, "", []string{"a.", "ab.c"}, []string{".a"}},
+		{`^\/\-\@\_$`, "", []string{"/-@_"}, []string{""}},
+		{`^(a$|ab$)`, "", []string{"a", "ab"}, []string{"aba"}},
+		{`^(\bx ?){1,2}$`, "", []string{"x", "x x", "x "}, []string{"xx", "x x x"}},
+		{``, "", []string{"", "anything\nat all"}, nil},
+		{`^x{2}{`, "", []string{"xx{"}, []string{"xx"}},
+	} {
+		for _, s := range c.yes {
+			if !matches(t, c.pattern, s, Options{Search: true, Flags: c.flags}) {
+				t.Errorf("%s (%s) does not match %q", c.pattern, c.flags, s)
+			}
+		}
+		for _, s := range c.no {
+			if matches(t, c.pattern, s, Options{Search: true, Flags: c.flags}) {
+				t.Errorf("%s (%s) matches %q", c.pattern, c.flags, s)
+			}
+		}
+	}
+	if !matches(t, "a|bc", "bc", Options{}) || matches(t, "a|bc", "abc", Options{}) {
+		t.Error("a pattern for the whole text")
+	}
+}
+
+// TestChars: the characters of a pattern are written as the options say, also in what it excludes.
+func TestChars(t *testing.T) {
+	quoted := func(b *grammar.Builder, set []grammar.RuneRange) *grammar.Expr { // as 'x'
+		return b.Seq(b.Literal("'"), b.Runes(set...), b.Literal("'"))
+	}
+	o := Options{Search: true, Chars: quoted}
+	for text, want := range map[string]bool{"'b''a'": true, "'a'": true, "a": false, "'b'": false, "'a''a'": false, "'a'b": false, "": false} {
+		if got := matches(t, `^(?!aa).*a`, text, o); got != want {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+}
+
+// TestErrors: what is no pattern, what is none that can be kept to and what is too large are told apart.
+func TestErrors(t *testing.T) {
+	var bad *SyntaxError
+	var lacks *UnsupportedError
+	var large *grammar.LimitError
+	for want, patterns := range map[any][]string{
+		&bad: {`(`, `a)`, `[a`, `*`, `a**`, `a{2,1}`, `\`, `[z-a]`, `(?<>x)`, `(?x`, `\p{Nonsense}`, `\pL`, `\u12`, `\u{110000}`, `\xg`, `\Z`, `\h`, `(?#c)`,
+			`^*`, `{1}`, `\c1`, `\01`, "a\xff", `[a-`, `(?i:a`, `(?<a-b>x)`},
+		&lacks: {`(a)\1`, `(?<=a)b`, `(?<!a)b`, `(?<n>a)\k<n>`, `(?:^a)*`, `(?m:^)`, `(?:(?!ab).)+`},
+		&large: {strings.Repeat("(", 300) + strings.Repeat(")", 300), strings.Repeat("a", 1<<17), `a{2000000}`, strings.Repeat("(?:$|", 12) + strings.Repeat("){0,9}", 12),
+			strings.Repeat("ab|", 1<<14)},
+	} {
+		for _, p := range patterns {
+			e, err := Compile(grammar.NewBuilder(), p, Options{Search: true})
+			if err == nil || e != nil || !errors.As(err, want) {
+				t.Errorf("%.50s: %v, want %T", p, err, want)
+			}
+		}
+	}
+	if err := func() error { _, err := Compile(grammar.NewBuilder(), "a", Options{Flags: "q"}); return err }(); !errors.As(err, &bad) {
+		t.Errorf("a flag: %v", err)
+	}
+}
+
+// randomPattern is a pattern out of a few characters.
+func randomPattern(r *rand.Rand, depth int) string {
+	if depth == 0 {
+		return []string{"a", "b", "_", "-", ".", `\w`, `[^a]`, `[ab]`, `\s`, `^`, `$`, `\b`, `\B`, ``}[r.IntN(14)]
+	}
+	sub := func() string { return randomPattern(r, depth-1) }
+	switch r.IntN(8) {
+	case 0, 1, 2:
+		return sub() + sub()
+	case 3:
+		return "(?:" + sub() + "|" + sub() + ")"
+	case 4:
+		return "(?:" + sub() + ")" + []string{"*", "+", "?", "{2}", "{1,2}", "{0,1}"}[r.IntN(6)]
+	case 5:
+		return []string{"(?=", "(?!"}[r.IntN(2)] + sub() + ")"
+	}
+	return sub()
+}
+
+// TestAgainstOther: random patterns match what another engine says that they match.
+func TestAgainstOther(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	n := 3000
+	if testing.Short() {
+		n = 300
+	}
+	compared := 0
+	for range n {
+		p := randomPattern(r, 1+r.IntN(4))
+		b := grammar.NewBuilder()
+		e, err := Compile(b, p, Options{Search: true})
+		if err != nil {
+			var lacks *UnsupportedError
+			if _, bad := regexp.Compile(strings.NewReplacer("(?=", "(?:", "(?!", "(?:").Replace(p)); bad == nil && !errors.As(err, &lacks) && !strings.Contains(err.Error(), "quantifier") && !strings.Contains(err.Error(), "repeats an assertion") {
+				t.Errorf("%s: %v", p, err)
+			}
+			continue
+		}
+		re, err := regexp2.Compile(p, regexp2.ECMAScript)
+		if err != nil {
+			continue
+		}
+		for range 30 {
+			text := make([]byte, r.IntN(7))
+			for i := range text {
+				text[i] = "ab_- \n"[r.IntN(6)]
+			}
+			want, err := re.MatchString(string(text))
+			if err != nil {
+				continue
+			}
+			compared++
+			if got := b.Matches(e, string(text)); got != want && b.Err() == nil {
+				t.Errorf("%s on %q: %v, the other engine says %v (%s)", p, text, got, want, e)
+			}
+		}
+	}
+	if compared < 5*n {
+		t.Errorf("only %d comparisons", compared)
+	}
+}
+
+// FuzzCompile: any text is a pattern or an error, and what Go's regular expressions have in common with ECMA's means the same.
+func FuzzCompile(f *testing.F) {
+	for _, p := range []string{`^[a-z]{1,3}(-\d+)*$`, `(?=a)b|c\b`, `\p{L}+\u{61}`, `[^\]\\]`, `(?i)K`, `(((a*)*)*)*b`, `(a|b|ab){0,100}$`} {
+		f.Add(p, "ab-1")
+	}
+	f.Fuzz(func(t *testing.T, p, text string) {
+		if len(p) > 1000 || len(text) > 100 {
+			return
+		}
+		b := grammar.NewBuilder()
+		e, err := Compile(b, p, Options{Search: true})
+		if err != nil {
+			return
+		}
+		got := b.Matches(e, text)
+		if b.Err() != nil {
+			var large *grammar.LimitError
+			if !errors.As(b.Err(), &large) {
+				t.Fatalf("%q: %v", p, b.Err())
+			}
+			return
+		}
+		for i := range len(p) { // what both mean the same by
+			if c := p[i]; c >= 0x80 || strings.IndexByte(`\(?.[]{}$`, c) >= 0 {
+				return
+			}
+		}
+		for i := range len(text) {
+			if text[i] >= 0x80 {
+				return
+			}
+		}
+		re, err := regexp.Compile(p)
+		if err == nil && re.MatchString(text) != got {
+			t.Errorf("%q on %q: %v", p, text, got)
+		}
+	})
+}
+
+func ExampleCompile() {
+	b := grammar.NewBuilder()
+	e, err := Compile(b, `^\d{4}-\d\d$`, Options{Search: true})
+	fmt.Println(err, b.Matches(e, "2024-05"), b.Matches(e, "on 2024-05"))
+	// Output: <nil> true false
+}
