@@ -1,7 +1,8 @@
 // Package responses is OpenAI's Responses API, at its own paths and at Azure's: it decodes bodies into chat.Requests and
 // encodes chat.Events as response objects and as their events. It speaks package openai's nouns: errors, media, custom tools,
 // formats and sampling fields are the same there and here. Shapes follow the types of the official SDKs (Python openai 3.52)
-// and the Open Responses schema. Responses and conversations are stored, and built on, by package store. docs/responses.md has every field.
+// and the Open Responses schema. Responses and conversations are stored, and built on, by package store. docs/responses.md has
+// every field.
 package responses
 
 import (
