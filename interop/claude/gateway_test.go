@@ -31,10 +31,13 @@ type gateway struct {
 
 // TestGateway: LiteLLM stands between Claude Code and the server, and makes of Messages what it is told to.
 func TestGateway(t *testing.T) {
-	for name, way := range map[string]struct{ path, settings, returns string }{
-		// Its own choice for models that are OpenAI's or like them. Reasoning comes back as the item that it was.
+	for name, way := range map[string]struct {
+		path, settings string
+		returns        string // how reasoning comes back
+	}{
+		// Its own choice for models that are OpenAI's or like them.
 		"responses": {"/v1/responses", "reasoning_auto_summary: true", `"encrypted_content":"hearth1.`},
-		"chat":      {"/v1/chat/completions", "use_chat_completions_url_for_anthropic_messages: true", ""},
+		"chat":      {"/v1/chat/completions", "use_chat_completions_url_for_anthropic_messages: true", `"reasoning_content":"Two files it is."`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

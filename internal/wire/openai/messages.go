@@ -178,8 +178,12 @@ func (d *Decoder) data(m *chat.Media, v wire.Value) {
 // text, then the calls.
 func (d *Decoder) assistant(m wire.Value) []chat.Part {
 	var parts wire.Parts
-	for _, key := range []string{"reasoning_content", "reasoning"} {
-		if v := m.Get(key); v.Kind() == wire.String {
+	thinking := m.Get("thinking")
+	if thinking.Kind() == wire.Object { // as claude-code-router has it
+		thinking = thinking.Get("content")
+	}
+	for _, v := range []wire.Value{m.Get("reasoning_content"), m.Get("reasoning"), thinking} {
+		if v.Kind() == wire.String {
 			if text := d.String(v); text != "" {
 				parts.Add(chat.Part{Kind: chat.PartReasoning, Text: text})
 				break
