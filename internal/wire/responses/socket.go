@@ -167,7 +167,7 @@ func (s *socket) send(frame []byte) error {
 // answer has the server answer a message as it would answer a POST. false: the connection has to be cut.
 func (s *socket) answer(m *wire.Message) bool {
 	defer m.Close()
-	x := &exchange{socket: s, session: s.session}
+	x := &exchange{socket: s}
 	w := s.innerFrom(context.WithValue(s.ctx, exchangeKey{}, x), s.upgrade, m, -1)
 	refused := w.status >= http.StatusBadRequest
 	if refused || x.failed {
@@ -178,11 +178,10 @@ func (s *socket) answer(m *wire.Message) bool {
 
 // exchange is a message and its answer.
 type exchange struct {
-	socket  *socket
-	session *session
-	stream  []byte // the end of every frame, if the message names its stream
-	link    *link  // that the message builds on
-	failed  bool   // its response
+	socket *socket
+	stream []byte // the end of every frame, if the message names its stream
+	link   *link  // that the message builds on
+	failed bool   // its response
 }
 
 type exchangeKey struct{}
@@ -206,7 +205,7 @@ func (x *exchange) find(id string) *link {
 	if x == nil {
 		return nil
 	}
-	x.link = x.session.find(id)
+	x.link = x.socket.session.find(id)
 	return x.link
 }
 

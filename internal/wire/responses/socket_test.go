@@ -477,8 +477,12 @@ func TestSocketQueue(t *testing.T) {
 		c.send(create(fmt.Sprintf(`"input": "%d"`, i)))
 	}
 	c.send(create(`"input": "too many"`))
-	if e := c.next(); e.Type != "response.created" {
+	e := c.next()
+	if e.Type != "response.created" {
 		t.Fatalf("%+v", e)
+	}
+	if e := s.dial(t).ask(create(`"input": "On", "previous_response_id": "` + e.Response.ID + `"`)); e.Error.Code != "previous_response_not_found" {
+		t.Errorf("another connection is told %+v", e)
 	}
 	if e := c.next(); e.Type != "response.in_progress" {
 		t.Fatalf("%+v", e)

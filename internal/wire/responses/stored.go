@@ -287,7 +287,7 @@ func (r *reply) keep(h handler, req *http.Request, cancel context.CancelCauseFun
 	case !r.req.store && r.req.conversation != "":
 		k.store = joining{h.Store}
 	case !r.req.store:
-		k.store = exchangeOf(req.Context()).session
+		k.store, k.active = exchangeOf(req.Context()).socket.session, newActive() // where nobody else finds it
 	case r.req.link != nil:
 		own, root := r.req.link.chain()
 		k.record.Previous, k.record.Input = root, append(own, r.req.input...)
