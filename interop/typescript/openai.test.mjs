@@ -10,6 +10,7 @@ import { createOpenAI } from '@ai-sdk/openai';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { generateObject, generateText, isStepCount, jsonSchema, streamText, tool } from 'ai';
 import OpenAI, { AzureOpenAI } from 'openai';
+import { ResponsesWS } from 'openai/resources/responses/ws';
 
 const SCHEMA = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
 const TOOL = { type: 'function', function: { name: 'get_weather', description: 'The weather in a city.', parameters: SCHEMA } };
@@ -147,6 +148,25 @@ for (const [name, connect] of Object.entries(clients)) {
         await assert.rejects(client.responses[call](next.id), OpenAI.NotFoundError);
       }
       await assert.rejects(client.responses.cancel(plain.id), OpenAI.BadRequestError);
+    });
+
+    test('responses on a WebSocket', async () => {
+      const socket = new ResponsesWS(client);
+      const events = socket.stream();
+      const ask = async (fields) => {
+        socket.send({ type: 'response.create', model: 'demo', store: false, ...fields });
+        for (;;) {
+          const { value: e } = await events.next();
+          if (e.type === 'error') return e.error.error.error;
+          if (e.message?.type === 'response.completed') return e.message.response;
+        }
+      };
+      const warm = await ask({ generate: false, instructions: 'Be brief.' });
+      const first = await ask({ input: 'Hi', previous_response_id: warm.id });
+      const next = await ask({ input: 'Hi', previous_response_id: first.id, stream_id: 'a' });
+      assert.deepEqual([warm.output, first.output[0].content[0].text, next.previous_response_id], [[], 'Hello, wörld', first.id]);
+      assert.equal((await ask({ input: 'Hi', previous_response_id: 'resp_none' })).code, 'previous_response_not_found');
+      socket.close();
     });
 
     test('conversations', async () => {
