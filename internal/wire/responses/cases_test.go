@@ -94,8 +94,8 @@ type openReply struct {
 	Error            *struct{ Code string }
 }
 
-// TestOpenCases: the cases of Open Responses' public suite, each with replies and events of the shapes in their table. The table of
-// docs/responses.md has them all.
+// TestOpenCases: the cases of Open Responses' public suite, each with replies and events of the shapes in their table. The table
+// of docs/responses.md has them all.
 func TestOpenCases(t *testing.T) {
 	doc, err := os.ReadFile("../../../docs/responses.md")
 	if err != nil {
