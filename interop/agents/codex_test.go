@@ -14,8 +14,8 @@ const responsesPath = "/v1/responses"
 const quiet = "\n[analytics]\nenabled = false\n\n[features]\nplugins = false\napps = false\nremote_plugin = false\n"
 
 // codexProviders are the ways in which Codex is told of the server: by a provider of the user's, which posts unless it is told to
-// use WebSockets, or by another address for the built-in one, which asks for a WebSocket first. One that is called OpenAI has the server sum
-// conversations up.
+// use WebSockets, or by another address for the built-in one, which asks for a WebSocket first. One that is called OpenAI has the
+// server sum conversations up.
 var codexProviders = map[string]string{
 	"own":      "model_provider = \"hearth\"\n\n[model_providers.hearth]\nname = \"hearth\"\nbase_url = %q\nwire_api = \"responses\"\n",
 	"sockets":  "model_provider = \"hearth\"\n\n[model_providers.hearth]\nname = \"hearth\"\nbase_url = %q\nwire_api = \"responses\"\nsupports_websockets = true\n",
