@@ -237,21 +237,22 @@ func (d *decoder) envelope(body wire.Value) {
 
 // frame is the error as an event.
 func (w *innerReply) frame() []byte {
-	e := struct {
+	var body struct{ Error json.RawMessage }
+	if json.Unmarshal(w.body.Bytes(), &body) != nil || body.Error == nil {
+		body.Error = wire.Marshal(map[string]string{"message": http.StatusText(w.status)})
+	}
+	headers := map[string]string{}
+	for _, name := range []string{"Retry-After", "Retry-After-Ms"} {
+		if v := w.header.Get(name); v != "" {
+			headers[strings.ToLower(name)] = v
+		}
+	}
+	return wire.Marshal(struct {
 		Type    string            `json:"type"`
 		Status  int               `json:"status"`
 		Error   json.RawMessage   `json:"error"`
 		Headers map[string]string `json:"headers,omitempty"`
-	}{Type: "error", Status: w.status, Headers: map[string]string{}}
-	for _, name := range []string{"Retry-After", "Retry-After-Ms"} {
-		if v := w.header.Get(name); v != "" {
-			e.Headers[strings.ToLower(name)] = v
-		}
-	}
-	if err := json.Unmarshal(w.body.Bytes(), &e); err != nil {
-		e.Error = wire.Marshal(map[string]string{"message": http.StatusText(w.status)})
-	}
-	return wire.Marshal(&e)
+	}{"error", w.status, body.Error, headers})
 }
 
 // warming is chat.Models whose replies say nothing: their prompts are computed, and are in the prompt cache for those that go
