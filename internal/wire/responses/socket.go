@@ -14,6 +14,7 @@ import (
 
 	"hearth/internal/chat"
 	"hearth/internal/wire"
+	"hearth/internal/wire/openai"
 )
 
 const (
@@ -235,11 +236,14 @@ func (d *decoder) envelope(body wire.Value) {
 	}
 }
 
-// frame is the error as an event.
+// frame is the error as an event. There, clients check that it has a code.
 func (w *innerReply) frame() []byte {
-	var body struct{ Error json.RawMessage }
-	if json.Unmarshal(w.body.Bytes(), &body) != nil || body.Error == nil {
-		body.Error = wire.Marshal(map[string]string{"message": http.StatusText(w.status)})
+	var body struct{ Error openai.ErrorDetail }
+	if json.Unmarshal(w.body.Bytes(), &body) != nil || body.Error.Type == "" {
+		body.Error = openai.ErrorDetail{Message: http.StatusText(w.status), Type: "server_error"}
+	}
+	if body.Error.Code == nil {
+		body.Error.Code = &body.Error.Type
 	}
 	headers := map[string]string{}
 	for _, name := range []string{"Retry-After", "Retry-After-Ms"} {
@@ -248,10 +252,10 @@ func (w *innerReply) frame() []byte {
 		}
 	}
 	return wire.Marshal(struct {
-		Type    string            `json:"type"`
-		Status  int               `json:"status"`
-		Error   json.RawMessage   `json:"error"`
-		Headers map[string]string `json:"headers,omitempty"`
+		Type    string             `json:"type"`
+		Status  int                `json:"status"`
+		Error   openai.ErrorDetail `json:"error"`
+		Headers map[string]string  `json:"headers,omitempty"`
 	}{"error", w.status, body.Error, headers})
 }
 

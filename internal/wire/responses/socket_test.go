@@ -251,7 +251,7 @@ func TestSocketBadMessages(t *testing.T) {
 		{"\xff\x00", 400, "not valid JSON"},
 	} {
 		e := c.ask(tt.message)
-		if e.Type != "error" || e.Status != tt.status || !strings.Contains(e.Error.Message, tt.says) || e.Error.Type == "" {
+		if e.Type != "error" || e.Status != tt.status || !strings.Contains(e.Error.Message, tt.says) || e.Error.Type == "" || e.Error.Code == "" {
 			t.Errorf("%.60s: %+v, want %d %s", tt.message, e, tt.status, tt.says)
 		}
 	}
