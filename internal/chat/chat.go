@@ -44,6 +44,8 @@ type Request struct {
 
 	Origin Origin // whose it is
 
+	Patient bool // the first event may come when the request has left the queue, and so tells of that
+
 	// PlainHistory has earlier answers encoded as the template writes them, whatever was generated here: the prompt then
 	// depends on the request alone.
 	PlainHistory bool

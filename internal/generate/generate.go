@@ -155,7 +155,7 @@ func (g *Generator) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[ch
 		defer cancel()
 		p.short = g.shortAdds(ctx, r, p) // while the first step runs
 		start.Usage.Short = p.short
-		glance(ctx, re.seqs[0].Started())
+		glance(ctx, re.seqs[0].Started(), r.Patient)
 		g.cached(start.Usage, p, r, re.seqs[0].Usage())
 		if !yield(start, nil) {
 			return
@@ -253,14 +253,16 @@ func (g *Generator) enginePrompt(r *chat.Request, p *prompt) engine.Prompt {
 }
 
 // glance waits for an idle engine to look at a new prompt, so that the first event can tell what is cached. A busy engine is
-// not waited for.
-func glance(ctx context.Context, started <-chan struct{}) {
+// not waited for, unless the request is patient.
+func glance(ctx context.Context, started <-chan struct{}, patient bool) {
 	const most = 5 * time.Millisecond
-	t := time.NewTimer(most)
-	defer t.Stop()
+	if !patient {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, most)
+		defer cancel()
+	}
 	select {
 	case <-started:
-	case <-t.C:
 	case <-ctx.Done():
 	}
 }

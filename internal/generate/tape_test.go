@@ -110,12 +110,17 @@ func TestTapeBounds(t *testing.T) {
 	}
 }
 
-// TestGlance: an idle engine is given five milliseconds to look at a prompt.
+// TestGlance: an idle engine is given five milliseconds to look at a prompt, and one that is patient waits until it has begun.
 func TestGlance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		started := make(chan struct{})
 		began := time.Now()
-		if glance(t.Context(), make(chan struct{})); time.Since(began) != 5*time.Millisecond {
+		if glance(t.Context(), started, false); time.Since(began) != 5*time.Millisecond {
 			t.Errorf("it waits %v", time.Since(began))
+		}
+		time.AfterFunc(time.Minute, func() { close(started) })
+		if glance(t.Context(), started, true); time.Since(began) != time.Minute+5*time.Millisecond {
+			t.Errorf("a patient one waits %v", time.Since(began))
 		}
 	})
 }

@@ -476,3 +476,50 @@ func TestTogether(t *testing.T) {
 		wg.Wait()
 	}
 }
+
+// TestEvents: events of a response are found by number, by its owner alone, also by another process; they go with it.
+func TestEvents(t *testing.T) {
+	for _, mode := range []Mode{Disk, Memory} {
+		o := Options{Mode: mode, Dir: filepath.Join(t.TempDir(), "data")}
+		s := open(t, o)
+		add(t, s, ada, "without", "")
+		r := &Response{ID: "a", Owner: ada, Body: []byte("{}"), Events: &Events{0, []byte("zero")}}
+		if err := s.Begin(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		err := s.AddEvents(t.Context(), ada, "a", &Events{2, []byte("two")})
+		if r.Status, r.Events = "completed", (&Events{7, []byte("seven")}); err == nil {
+			err = s.Finish(t.Context(), r)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mode == Disk {
+			s.Close()
+			s = open(t, o)
+		}
+		for n, want := range map[int]Events{0: {0, []byte("zero")}, 1: {0, []byte("zero")}, 2: {2, []byte("two")}, 6: {2, []byte("two")}, 7: {7, []byte("seven")}, 99: {7, []byte("seven")}} {
+			if got, err := s.Events(t.Context(), ada, "a", n); err != nil || got.First != want.First || string(got.Body) != string(want.Body) {
+				t.Errorf("%s: %d: %+v, %v", mode, n, got, err)
+			}
+		}
+		_, none := s.Events(t.Context(), ada, "without", 0)
+		if err := s.Delete(t.Context(), ada, "without"); err != nil {
+			t.Fatal(err)
+		}
+		_, other := s.Events(t.Context(), bob, "a", 0)
+		for what, err := range map[string]error{"another's": other, "none": none, "adding to another's": s.AddEvents(t.Context(), bob, "a", &Events{9, nil}),
+			"adding to what is deleted": s.AddEvents(t.Context(), ada, "without", &Events{9, nil})} {
+			if !errors.Is(err, ErrUnknown) {
+				t.Errorf("%s: %s: %v", mode, what, err)
+			}
+		}
+		if err := s.Delete(t.Context(), ada, "a"); err != nil {
+			t.Fatal(err)
+		}
+		left := -1
+		if err := s.read.QueryRowContext(t.Context(), "SELECT count(*) FROM events").Scan(&left); err != nil || left != 0 {
+			t.Errorf("%s: %d are left, %v", mode, left, err)
+		}
+	}
+}

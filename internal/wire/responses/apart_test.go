@@ -96,7 +96,8 @@ func TestBackgroundServer(t *testing.T) {
 			if resp.Header.Get("X-Request-Id") == callID {
 				t.Error("the response is no call of its own")
 			}
-			if resp := ask("bob", "GET", "/v1/responses/"+d.ID, ""); resp.StatusCode != 404 {
+			resp = ask("bob", "GET", "/v1/responses/"+d.ID, "")
+			if resp.Body.Close(); resp.StatusCode != 404 {
 				t.Errorf("%d for another key", resp.StatusCode)
 			}
 			stream := ask("ada", "POST", "/v1/responses", andStream)

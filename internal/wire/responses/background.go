@@ -134,6 +134,7 @@ func (h handler) background(w http.ResponseWriter, r *http.Request, req *request
 		return
 	}
 	ctx, cancel := h.Server.Detach(r.Context())
+	req.Patient = true // so that it is told to be queued for as long as it is
 	j := &job{req: req, body: body, session: info.Session, taken: make(chan struct{})}
 	go func() {
 		defer leave()
