@@ -214,13 +214,7 @@ func (d *Decoder) call(id string, fn wire.Value) chat.Part {
 	if !d.Want(fn, wire.Object) {
 		return chat.Part{}
 	}
-	call := &chat.ToolCall{ID: id, Name: d.String(fn.Get("name"))}
-	args := fn.Get("arguments")
-	if args.Kind() == wire.Object { // some clients send the object instead of its text
-		call.Arguments = d.Compact(args)
-	} else {
-		call.Arguments = d.Arguments(args)
-	}
+	call := &chat.ToolCall{ID: id, Name: d.String(fn.Get("name")), Arguments: d.Arguments(fn.Get("arguments"))}
 	return chat.Part{Kind: chat.PartToolCall, Call: call}
 }
 
@@ -236,9 +230,12 @@ func (d *Decoder) customCall(c wire.Value) chat.Part {
 	}}
 }
 
-// Arguments reads the JSON text of a call's arguments. A model may have written something else in an earlier turn;
-// clients send that back, and it must not end the conversation, so it is kept as one argument.
+// Arguments reads a call's arguments: their JSON text, or the object itself, which some clients send. A model may have written
+// something else in an earlier turn; clients send that back, and it must not end the conversation, so it is kept as one argument.
 func (d *Decoder) Arguments(at wire.Value) json.RawMessage {
+	if at.Kind() == wire.Object {
+		return d.Compact(at)
+	}
 	text := d.OptString(at)
 	if strings.TrimSpace(text) == "" {
 		return json.RawMessage("{}")
