@@ -537,7 +537,7 @@ func TestBackgroundLong(t *testing.T) {
 			t.Errorf("%d events before the end, not %d", len(got), len(early))
 		}
 		runs := map[int]int{} // bytes of each
-		for n := range early {
+		for n := 0; n < len(early); n += 20 {
 			if e, err := l.store.Events(l.t.Context(), owner("ada"), id, n); err != nil {
 				t.Fatal(err)
 			} else if runs[e.First] == 0 {
@@ -664,27 +664,27 @@ func FuzzCursor(f *testing.F) {
 	})
 }
 
-// TestBackgroundConversation: a response in the background keeps others from its conversation until it has ended and is added.
-func TestBackgroundConversation(t *testing.T) {
-	steps := answer(&chat.Request{})
-	var gate chan struct{}
-	serveLocal(t, t.TempDir(), func(r *chat.Request) ([]wiretest.Step, error) { return gated(gate, steps[:2], steps[2:])(r) }, func(l *local) {
-		gate = make(chan struct{})
-		c := l.call(200, "POST", "/v1/conversations", "{}")
-		body := `{"input": "Hi", "background": true, "conversation": "` + c.ID + `"}`
-		l.call(200, "POST", "/v1/responses", body)
-		if d := l.call(400, "POST", "/v1/responses", body); d.Error.Code != "conversation_locked" {
-			t.Errorf("%+v", d.Error)
+// TestEnding: a response whose end is stored has ended, also while what made it is not gone yet.
+func TestEnding(t *testing.T) {
+	h := handler{Protocol: Protocol{Store: newStore(t, t.TempDir())}, active: newActive()}
+	run := &running{}
+	run.begun.Store(true)
+	h.active.add(activeKey{id: "resp_1"}, run)
+	r := &store.Response{ID: "resp_1", Body: []byte(`{"status":"queued"}`)}
+	if err := h.Store.Begin(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{inProgress, completed} {
+		if want == completed {
+			r.Status, r.Body = completed, []byte(`{"status":"completed"}`)
+			if err := h.Store.Finish(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
 		}
-		items := "/v1/conversations/" + c.ID + "/items"
-		if d := l.call(200, "GET", items, ""); len(d.Data) != 0 {
-			t.Errorf("%+v", d)
+		got, _, err := h.look(t.Context(), store.Owner{}, "resp_1")
+		p := past{ctx: t.Context(), store: h.Store, active: h.active}
+		if err != nil || !strings.Contains(string(got.Body), `"status":"`+want+`"`) || p.unfinished("resp_1") != (want == inProgress) {
+			t.Errorf("%s: %s, %v", want, got.Body, err)
 		}
-		close(gate)
-		synctest.Wait()
-		if d := l.call(200, "GET", items, ""); len(d.Data) != 3 {
-			t.Errorf("%+v", d)
-		}
-		l.call(200, "POST", "/v1/responses", body)
-	})
+	}
 }

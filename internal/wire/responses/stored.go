@@ -56,13 +56,22 @@ func refusal(err error, unknown *chat.Error) *chat.Error {
 	return nil
 }
 
+// unfinished tells whether a response is still made. One whose end is stored is not, also while that is still to be told.
+func (p past) unfinished(id string) bool {
+	if p.active.get(activeKey{p.owner, id}) == nil {
+		return false
+	}
+	got, err := p.store.Get(p.ctx, p.owner, id)
+	return err == nil && got.Status == store.InProgress
+}
+
 // previous adds the inputs and outputs of a response and of all before it.
 func (d *decoder) previous(v wire.Value) {
 	id := d.OptString(v)
 	if id == "" || d.Err() != nil {
 		return
 	}
-	if d.past.active.get(activeKey{d.past.owner, id}) != nil {
+	if d.past.unfinished(id) {
 		d.Fail(v, "the response %s is not finished yet: go on from it when it has ended", wire.Quote(id))
 		return
 	}
@@ -429,7 +438,7 @@ func (h handler) look(ctx context.Context, owner store.Owner, id string) (*store
 		broken(got, "the server ended before the response was complete")
 	case got.Status == store.InProgress && run == nil:
 		broken(got, "how the response ended could not be stored")
-	case run != nil && run.begun.Load():
+	case got.Status == store.InProgress && run.begun.Load():
 		change(got, func(b *response) { b.Status = inProgress })
 	}
 	return got, run, nil
