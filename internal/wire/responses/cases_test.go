@@ -20,8 +20,8 @@ type openCase struct {
 	steps []openStep
 }
 
-// openStep is a request of a case, with PREVIOUS for the id of the case's first response and OUTPUT for its output, and what must
-// come of it. Those of one socket have its number; 0 is a POST.
+// openStep is a request of a case, with PREVIOUS for the id of the last response and OUTPUT for its output, and what must come of
+// it. Those of one socket have its number; 0 is a POST.
 type openStep struct {
 	socket int
 	path   string // "": /v1/responses
@@ -66,16 +66,23 @@ var openCases = []openCase{
 	{"websocket-compact-new-chain", []openStep{{path: "/v1/responses/compact", item: "compaction", body: `{"model": "test-model", "input": [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "The word is slate."}]},
 		{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Yes."}]}, {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Shorten this."}]}]}`},
 		{socket: 1, body: unstored + `"tools": [], "input": [OUTPUT, {"type": "message", "role": "user", "content": "Go on."}]}`}}},
-	// What Codex does: a first message that generates nothing, then only what is new, then only the result of a call.
+	// What clients do: Codex has a first message that generates nothing, then sends only what is new, and keys that nobody else
+	// knows; OpenClaw has two turns of the user's in a row, and ids without their underscores.
 	{"codex-warm-up", []openStep{{socket: 1, item: "-", body: unstored + `"generate": false, "input": [{"type": "message", "role": "developer", "content": "Be brief."}], ` + oneTool + `}`},
-		{socket: 1, item: "function_call", body: following + `[{"role": "user", "content": "Does it rain?"}], ` + oneTool + `}`}}},
+		{socket: 1, item: "function_call", body: following + `[{"role": "user", "content": "Does it rain?"}], ` + oneTool + `}`},
+		{socket: 1, body: following + `[{"type": "function_call_output", "call_id": "call_1", "output": "Yes."}], ` + oneTool + `}`}}},
+	{"codex-keys", []openStep{{body: `{"model": "test-model", "client_metadata": {"a": "b"}, "include": ["reasoning.encrypted_content"], "store": false, "prompt_cache_key": "k",
+		"input": [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Hi"}], "internal_chat_message_metadata_passthrough": {"a": 1}}]}`}}},
+	{"openclaw-turns", []openStep{{body: `{"model": "test-model", "input": [{"role": "user", "content": "Hi"}, {"role": "user", "content": [{"type": "input_text", "text": "It is Monday."}]}]}`}}},
+	{"openclaw-ids", []openStep{{item: "function_call", body: `{"model": "test-model", "input": "Does it rain?", ` + oneTool + `}`},
+		{body: `{"model": "test-model", "previous_response_id": "PREVIOUS", "input": [{"type": "function_call_output", "call_id": "call1", "output": "Yes."}], ` + oneTool + `}`}}},
 }
 
-// openAnswer calls the tool that is offered, once, and else says a word.
+// openAnswer calls the tool that is offered, says a word to its result, and else too.
 func openAnswer(r *chat.Request) []wiretest.Step {
 	usage := &chat.Usage{Prompt: 3, Output: 1}
 	begin := wiretest.Step{Event: chat.Event{Kind: chat.EventStart, Usage: &chat.Usage{Prompt: 3}}}
-	if len(r.Tools) == 0 {
+	if len(r.Tools) == 0 || r.Messages[len(r.Messages)-1].Role == chat.ToolRole {
 		return []wiretest.Step{begin, {Event: chat.Event{Kind: chat.EventText, Text: "Yes."}},
 			{Event: chat.Event{Kind: chat.EventFinish, Finish: chat.FinishStop, Usage: usage}}}
 	}
@@ -111,7 +118,7 @@ func TestOpenCases(t *testing.T) {
 			s := serveSockets(t, g, func(p *Protocol, _ *server.Options) { p.Store = newStore(t, t.TempDir()) })
 			sockets := map[int]*client{}
 			previous, output := "", ""
-			for i, step := range c.steps {
+			for _, step := range c.steps {
 				body := strings.ReplaceAll(strings.ReplaceAll(step.body, "PREVIOUS", previous), "OUTPUT", output)
 				var got *openReply
 				if step.socket == 0 {
@@ -122,7 +129,7 @@ func TestOpenCases(t *testing.T) {
 					}
 					got = step.message(t, sockets[step.socket], body)
 				}
-				if i == 0 && got != nil {
+				if got != nil {
 					var all []string
 					for _, item := range got.Output {
 						all = append(all, string(item))
