@@ -148,7 +148,7 @@ func (g *gateway) sent() []string {
 	return slices.Clone(g.bodies)
 }
 
-// startGateway runs LiteLLM with one model, which it reaches by what is in between and sees all.
+// startGateway runs LiteLLM with one model. What it sends there passes a proxy, which keeps it.
 func startGateway(t *testing.T, path, settings string) *gateway {
 	t.Helper()
 	hearthBinary(t)
