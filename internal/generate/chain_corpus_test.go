@@ -287,8 +287,8 @@ type chainRow struct {
 
 // TestChainByTemplate measures, over the demo's template and published ones, what each of 20 turns computes that build on each
 // other by previous_response_id: no token of a text that ran before, also after a restart, also where a client sends all of it
-// again without reasoning. With -update it writes the table of docs/responses.md, in which ids of calls that are drawn anew move a
-// figure by a few tokens.
+// again without reasoning. With -update it writes the table of docs/responses.md, in which ids of calls that are drawn anew move
+// a figure by a few tokens.
 func TestChainByTemplate(t *testing.T) {
 	demo, err := os.ReadFile(demoFolder + "/chat_template.jinja")
 	if err != nil {
