@@ -431,8 +431,14 @@ func TestBackgroundFails(t *testing.T) {
 // TestBackgroundInterrupted: what a server left unfinished has failed, and so its events end, with the number after those that
 // are there, or after the one that the client has.
 func TestBackgroundInterrupted(t *testing.T) {
+	for _, before := range [][]wiretest.Step{nil, answer(&chat.Request{})[:2]} { // queued, and in progress
+		interrupt(t, before)
+	}
+}
+
+func interrupt(t *testing.T, before []wiretest.Step) {
 	dir, id := t.TempDir(), ""
-	serveLocal(t, dir, func(r *chat.Request) ([]wiretest.Step, error) { return gated(nil, answer(r)[:2], nil)(r) }, func(l *local) {
+	serveLocal(t, dir, gated(nil, before, nil), func(l *local) {
 		post := l.ask("POST", "/v1/responses", andStream)
 		id = onlyID(l.t, dir)
 		l.store.Close() // nothing that comes now is stored
