@@ -10,6 +10,7 @@ import (
 type state struct {
 	fate  fate
 	rest  int32                                  // of an expression that is alive, see table.shortest
+	calls []call                                 // see table.calls
 	as    step                                   // the one that leads here and calls nothing
 	next  atomic.Pointer[[]atomic.Pointer[step]] // by the class of a byte
 	stays atomic.Uint32                          // charKinds, see findStays; 0 is not known
@@ -59,14 +60,19 @@ func (g *Grammar) step(e *Expr, c byte, u *Budget) *step {
 	return g.find(e, c, u)
 }
 
-// mostExprs bounds the expressions that a grammar makes while it is used. When there are more, what was found out is forgotten.
-const mostExprs = 1 << 17
+// mostLearned bounds the memory of what is found out about a grammar while it is used. When there is more, all of it is forgotten.
+const mostLearned = 32 << 20
+
+// learned is about the bytes that were taken since the grammar was made.
+func (g *Grammar) learned() int {
+	return 256*(len(g.t.all)-g.least) + 64*len(g.t.slopes) + 8*len(g.classes.reps)*g.tables
+}
 
 // find makes a step.
 func (g *Grammar) find(e *Expr, c byte, u *Budget) *step {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.t.all) > g.least+mostExprs {
+	if g.learned() > mostLearned {
 		g.forget()
 	}
 	class := g.classes.of[c]
@@ -87,6 +93,7 @@ func (g *Grammar) find(e *Expr, c byte, u *Budget) *step {
 		list := make([]atomic.Pointer[step], len(g.classes.reps))
 		next = &list
 		e.state.next.Store(next)
+		g.tables++
 	}
 	(*next)[class].Store(s)
 	return s
@@ -105,26 +112,35 @@ func (g *Grammar) forget() {
 		r.body.parts(met, func(e *Expr) bool {
 			g.t.all[e.digest] = e
 			e.state.next.Store(nil)
+			e.state.calls = nil
 			return true
 		})
 	}
-	g.least = len(g.t.all)
+	g.least, g.t.charged, g.tables = len(g.t.all), len(g.t.all), 0
 }
 
 // enter adds to a step what it calls.
 func (g *Grammar) enter(e *Expr, c byte, s *step, u *Budget) *step {
 	var list []called
+	at := map[*Rule]int{}
+	type back struct {
+		of int
+		link
+	}
+	met := map[back]bool{}
 	call := func(e *Expr, in int32) {
-		for _, k := range g.t.calls(nil, e, g.t.empty) {
-			if u.spend(deriveSteps); !k.rule.first.Has(c) {
+		for _, k := range g.t.calls(e, u) {
+			if u.spend(deriveSteps / 8); !k.rule.first.Has(c) {
 				continue
 			}
-			i := slices.IndexFunc(list, func(f called) bool { return f.rule == k.rule })
-			if i < 0 {
+			i, ok := at[k.rule]
+			if !ok {
 				i, list = len(list), append(list, called{rule: k.rule})
+				at[k.rule] = i
 			}
-			if l := (link{k.then, in}); !slices.Contains(list[i].back, l) {
-				list[i].back = append(list[i].back, l)
+			if l := (back{i, link{k.then, in}}); !met[l] {
+				met[l] = true
+				list[i].back = append(list[i].back, l.link)
 			}
 		}
 	}
@@ -134,6 +150,9 @@ func (g *Grammar) enter(e *Expr, c byte, s *step, u *Budget) *step {
 	}
 	var tops []top
 	for i, f := range list {
+		if u.Spent() {
+			return s
+		}
 		if d := g.t.live(g.t.derive(f.rule.body, c, u), &g.classes, u); d != g.t.never {
 			tops = append(tops, top{d, int32(i)})
 		}
@@ -141,21 +160,24 @@ func (g *Grammar) enter(e *Expr, c byte, s *step, u *Budget) *step {
 	if len(tops) == 0 {
 		return s
 	}
-	called, tops := g.shorten(list, tops)
+	called, tops := g.shorten(list, tops, u)
 	return &step{s.next, called, tops}
 }
 
 // shorten leaves out rules that no top returns to. Where nothing is left of a rule, what it called returns to where that rule
 // does: the stack does not grow when a rule ends with another.
-func (g *Grammar) shorten(list []called, tops []top) ([]called, []top) {
+func (g *Grammar) shorten(list []called, tops []top, u *Budget) ([]called, []top) {
 	short := make([]called, len(list))
 	for i, f := range list {
 		short[i].rule = f.rule
-		met := make([]bool, len(list))
+		met := map[int32]bool{}
 		var follow func(back []link)
 		follow = func(back []link) {
 			for _, l := range back {
-				switch {
+				if u.Spent() {
+					return
+				}
+				switch u.spend(1 + len(short[i].back)/4); {
 				case l.then != g.t.empty || l.in < 0:
 					if !slices.Contains(short[i].back, l) {
 						short[i].back = append(short[i].back, l)

@@ -11,7 +11,7 @@ import (
 const (
 	maxExprs   = 1 << 18 // of a Builder: a text takes one for each of its bytes
 	maxRules   = 1 << 14
-	maxWork    = 1 << 27 // steps of a Builder, as a Budget counts them
+	maxWork    = 1 << 26 // steps of a Builder, as a Budget counts them
 	maxNesting = 1 << 12 // of expressions within each other, other than sequences
 	MaxRepeat  = 1 << 20 // of a counter
 )
@@ -47,14 +47,13 @@ type Builder struct {
 	t      *table
 	rules  []*Rule
 	named  map[string]int
-	depths map[*Expr]int // of nesting, where it is more than one
 	budget *Budget
 	err    error
 }
 
 // NewBuilder begins a grammar.
 func NewBuilder() *Builder {
-	return &Builder{t: newTable(), named: map[string]int{}, depths: map[*Expr]int{}, budget: &Budget{maxWork}}
+	return &Builder{t: newTable(), named: map[string]int{}, budget: &Budget{maxWork}}
 }
 
 // Err is the first mistake made so far, nil if there was none. Compile gives it too.
@@ -67,22 +66,13 @@ func (b *Builder) fail(err error) *Expr {
 	return b.t.never
 }
 
-// made checks the bounds after an expression was made of parts.
-func (b *Builder) made(e *Expr, parts ...*Expr) *Expr {
-	depth := 0
-	for _, p := range parts {
-		depth = max(depth, b.depths[p])
-	}
-	if e.kind != isByte && e.kind != isCat && e.kind != isRef {
-		depth++
-	}
-	if depth > b.depths[e] {
-		b.depths[e] = depth
-	}
-	switch b.budget.spend(len(parts)); {
+// made checks the bounds after an expression was made of so many parts.
+func (b *Builder) made(e *Expr, parts int) *Expr {
+	b.budget.spend(parts + len(e.args))
+	switch b.worked(); {
 	case len(b.t.all) > maxExprs:
 		return b.fail(&LimitError{"expressions", maxExprs})
-	case depth > maxNesting:
+	case e.depth > maxNesting:
 		return b.fail(&LimitError{"expressions within each other", maxNesting})
 	}
 	return e
@@ -102,7 +92,7 @@ func (b *Builder) Literal(text string) *Expr {
 	if len(text) > maxExprs {
 		return b.fail(&LimitError{"expressions", maxExprs})
 	}
-	return b.made(b.t.literal(text, b.t.empty))
+	return b.made(b.t.literal(text, b.t.empty), len(text))
 }
 
 // Choice matches each of several texts. What they begin with in common is looked at once, so there may be thousands.
@@ -115,15 +105,15 @@ func (b *Builder) Choice(texts ...string) *Expr {
 	if size > maxExprs {
 		return b.fail(&LimitError{"expressions", maxExprs})
 	}
-	return b.made(b.t.choice(sorted, 0))
+	return b.made(b.t.choice(sorted, 0), size)
 }
 
 // Byte matches one byte of a set.
-func (b *Builder) Byte(s Set) *Expr { return b.made(b.t.class(s)) }
+func (b *Builder) Byte(s Set) *Expr { return b.made(b.t.class(s), 1) }
 
 // Runes matches one character of any of the ranges, as UTF-8. What is no character (surrogates) is left out.
 func (b *Builder) Runes(ranges ...RuneRange) *Expr {
-	return b.made(b.t.runes(Ranges(ranges...)))
+	return b.made(b.t.runes(Ranges(ranges...)), len(ranges))
 }
 
 // Seq matches what its parts match, one after the other. Without parts it is Empty.
@@ -132,11 +122,11 @@ func (b *Builder) Seq(parts ...*Expr) *Expr {
 	for _, p := range slices.Backward(parts) {
 		e = b.t.cat(p, e)
 	}
-	return b.made(e, parts...)
+	return b.made(e, len(parts))
 }
 
 // Or matches what any of its parts matches. Without parts it is Never.
-func (b *Builder) Or(parts ...*Expr) *Expr { return b.made(b.t.or(parts...), parts...) }
+func (b *Builder) Or(parts ...*Expr) *Expr { return b.made(b.t.or(parts...), len(parts)) }
 
 // Repeat matches e from least to most times, any number of times from least on if most is negative. Counters are not unrolled.
 func (b *Builder) Repeat(e *Expr, least, most int) *Expr {
@@ -146,7 +136,7 @@ func (b *Builder) Repeat(e *Expr, least, most int) *Expr {
 	case max(least, most) > MaxRepeat:
 		return b.fail(&LimitError{"repetitions of one expression", MaxRepeat})
 	}
-	return b.made(b.t.repeat(e, least, most), e)
+	return b.made(b.t.repeat(e, least, most), 1)
 }
 
 // Optional matches e or the empty text.
@@ -159,7 +149,7 @@ func (b *Builder) And(parts ...*Expr) *Expr {
 			return b.fail(fmt.Errorf("an intersection is of regular expressions only, not of %s, which refers to a rule", p))
 		}
 	}
-	return b.made(b.t.and(parts...), parts...)
+	return b.made(b.t.and(parts...), len(parts))
 }
 
 // Not matches every row of bytes that e does not match, which must be regular. Mind that bytes are more than text: what is not
@@ -168,7 +158,7 @@ func (b *Builder) Not(e *Expr) *Expr {
 	if !e.regular {
 		return b.fail(fmt.Errorf("a complement is of regular expressions only, not of %s, which refers to a rule", e))
 	}
-	return b.made(b.t.not(e), e)
+	return b.made(b.t.not(e), 1)
 }
 
 // Except matches what e matches and none of the others do.
@@ -196,7 +186,7 @@ func (b *Builder) Define(r *Rule, e *Expr) {
 }
 
 // Ref matches what a rule matches, which may be defined later. Within a rule it may refer to that rule, also as what comes first.
-func (b *Builder) Ref(r *Rule) *Expr { return b.made(b.t.intern(content{kind: isRef, rule: r})) }
+func (b *Builder) Ref(r *Rule) *Expr { return b.made(b.t.intern(content{kind: isRef, rule: r}), 1) }
 
 // Regular tells whether an expression refers to no rule, so that And and Not take it.
 func (e *Expr) Regular() bool { return e.regular }
@@ -204,6 +194,9 @@ func (e *Expr) Regular() bool { return e.regular }
 // IsNever tells whether no text matches a regular expression. Of others it does not know before Compile: see there.
 func (b *Builder) IsNever(e *Expr) bool {
 	if e.regular && e.boolean {
+		if e.state.fate != unknown {
+			return e.state.fate == dead
+		}
 		defer b.worked()
 		return !b.t.matched(e, b.t.classes(e), b.budget)
 	}

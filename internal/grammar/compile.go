@@ -21,6 +21,7 @@ type Grammar struct {
 	t        *table
 	rules    []*Rule
 	least    int // expressions that are always there
+	tables   int // steps of states, by the class of a byte
 	horizons map[horizon]*Expr
 }
 
@@ -62,7 +63,7 @@ func (b *Builder) Compile(start *Rule) (*Grammar, error) {
 		g.rules = append(g.rules, c.rules[r.index])
 	}
 	clear(c.t.slopes)
-	g.least = len(c.t.all)
+	g.least, g.t.charged = len(c.t.all), len(c.t.all)
 	return g, nil
 }
 
@@ -120,7 +121,10 @@ func (c *compiler) fixpoint(change func(r *Rule) bool) {
 	}
 	todo, waits := slices.Clone(c.order), map[*Rule]bool{}
 	slices.Reverse(todo) // what is referred to tends to come later
-	for len(todo) > 0 {
+	for _, r := range todo {
+		waits[r] = true
+	}
+	for len(todo) > 0 && !c.budget.Spent() {
 		r := todo[0]
 		todo = todo[1:]
 		if delete(waits, r); !change(r) {
@@ -141,9 +145,7 @@ func (c *compiler) nullable() {
 		if r.nullable {
 			return false
 		}
-		c.budget.spend(1)
-		r.nullable = holds(r.body, func(e *Expr) bool { return e.kind == isRef && e.rule.nullable || e.regular && e.nullable },
-			func(e *Expr) bool { return e.min == 0 }, map[*Expr]bool{})
+		r.nullable = c.holds(r.body, func(e *Expr) bool { return e.kind == isRef && e.rule.nullable || e.regular && e.nullable })
 		return r.nullable
 	})
 }
@@ -155,78 +157,81 @@ func (c *compiler) productive() {
 		if c.ends[r] {
 			return false
 		}
-		c.ends[r] = holds(r.body, func(e *Expr) bool {
-			return e.kind == isRef && c.ends[e.rule] || e.regular && !c.from.IsNever(e)
-		}, func(e *Expr) bool { return e.min == 0 }, map[*Expr]bool{})
+		c.ends[r] = c.holds(r.body, func(e *Expr) bool { return e.kind == isRef && c.ends[e.rule] || e.regular && !c.from.IsNever(e) })
 		return c.ends[r]
 	})
 }
 
-// holds tells whether what is true of leaves is true of an expression: of both parts of a sequence, of one alternative.
-func holds(e *Expr, leaf, repeat func(*Expr) bool, known map[*Expr]bool) (yes bool) {
-	if e.regular || e.kind == isRef {
-		return leaf(e)
-	}
-	if yes, ok := known[e]; ok {
+// holds tells whether what is true of leaves is true of an expression: of both parts of a sequence, of one alternative. Of a
+// repetition that may be empty everything is.
+func (c *compiler) holds(e *Expr, leaf func(*Expr) bool) bool {
+	known := map[*Expr]bool{}
+	var is func(e *Expr) bool
+	is = func(e *Expr) (yes bool) {
+		if c.budget.spend(1); e.regular || e.kind == isRef {
+			return leaf(e)
+		}
+		if yes, ok := known[e]; ok {
+			return yes
+		}
+		switch e.kind {
+		case isCat:
+			at := e
+			for yes = true; yes && at.kind == isCat && !at.regular; at = at.b {
+				yes = is(at.a)
+			}
+			yes = yes && is(at)
+		case isOr:
+			yes = slices.ContainsFunc(e.args, is)
+		case isRepeat:
+			yes = e.min == 0 || is(e.a)
+		}
+		known[e] = yes
 		return yes
 	}
-	switch e.kind {
-	case isCat:
-		at := e
-		for yes = true; yes && at.kind == isCat && !at.regular; at = at.b {
-			yes = holds(at.a, leaf, repeat, known)
-		}
-		yes = yes && holds(at, leaf, repeat, known)
-	case isOr:
-		yes = slices.ContainsFunc(e.args, func(a *Expr) bool { return holds(a, leaf, repeat, known) })
-	case isRepeat:
-		yes = repeat(e) || holds(e.a, leaf, repeat, known)
-	}
-	known[e] = yes
-	return yes
+	return is(e)
 }
 
 // first finds the bytes that texts of rules begin with.
 func (c *compiler) first() {
 	c.fixpoint(func(r *Rule) bool {
-		c.budget.spend(1)
-		s, _ := begin(r.body)
-		if s = s.or(r.first); s == r.first {
-			return false
+		known := map[*Expr]bool{}
+		s := r.first
+		var begin func(e *Expr) (empty bool)
+		begin = func(e *Expr) (empty bool) {
+			switch c.budget.spend(1); {
+			case e.regular:
+				s = s.or(e.first)
+				return e.nullable
+			case e.kind == isRef:
+				s = s.or(e.rule.first)
+				return e.rule.nullable
+			}
+			if empty, ok := known[e]; ok {
+				return empty
+			}
+			switch e.kind {
+			case isCat:
+				at := e
+				for empty = true; empty && at.kind == isCat && !at.regular; at = at.b {
+					empty = begin(at.a)
+				}
+				empty = empty && begin(at)
+			case isOr:
+				for _, a := range e.args {
+					empty = begin(a) || empty
+				}
+			case isRepeat:
+				empty = begin(e.a) || e.min == 0
+			}
+			known[e] = empty
+			return empty
 		}
+		begin(r.body)
+		changed := s != r.first
 		r.first = s
-		return true
+		return changed
 	})
-}
-
-// begin is what texts of an expression begin with, and whether it may be empty.
-func begin(e *Expr) (s Set, empty bool) {
-	switch {
-	case e.regular:
-		return e.first, e.nullable
-	case e.kind == isRef:
-		return e.rule.first, e.rule.nullable
-	case e.kind == isCat:
-		for empty = true; empty && e.kind == isCat && !e.regular; e = e.b {
-			var o Set
-			o, empty = begin(e.a)
-			s = s.or(o)
-		}
-		if empty {
-			var o Set
-			o, empty = begin(e)
-			s = s.or(o)
-		}
-	case e.kind == isOr:
-		for _, a := range e.args {
-			o, n := begin(a)
-			s, empty = s.or(o), empty || n
-		}
-	case e.kind == isRepeat:
-		s, empty = begin(e.a)
-		empty = empty || e.min == 0
-	}
-	return s, empty
 }
 
 // components groups rules that refer to each other, what they refer to first (Tarjan's algorithm).

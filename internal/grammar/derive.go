@@ -8,8 +8,11 @@ type slope struct {
 	by byte
 }
 
-// deriveSteps is what a derivative costs that is not known yet.
-const deriveSteps = 512
+// What a derivative costs that is not known yet, and an expression that is not there yet.
+const (
+	deriveSteps = 512
+	exprSteps   = 256
+)
 
 // derive is what may follow a byte that is part of the expression itself, not of a rule that it refers to.
 func (t *table) derive(e *Expr, c byte, u *Budget) *Expr {
@@ -30,7 +33,7 @@ func (t *table) derive(e *Expr, c byte, u *Budget) *Expr {
 	if d := t.slopes[key]; d != nil {
 		return d
 	}
-	u.spend(deriveSteps * (1 + len(e.args)/4))
+	u.spend(deriveSteps * (1 + len(e.args)/2))
 	if u.Spent() {
 		return t.never
 	}
@@ -38,7 +41,11 @@ func (t *table) derive(e *Expr, c byte, u *Budget) *Expr {
 	switch e.kind {
 	case isCat:
 		if d = t.cat(t.derive(e.a, c, u), e.b); e.a.nullable {
-			d = t.or(d, t.derive(e.b, c, u))
+			rest := t.derive(e.b, c, u)
+			if u.Spent() {
+				return t.never
+			}
+			d = t.or(d, rest)
 		}
 	case isOr, isAnd:
 		parts := make([]*Expr, 0, len(e.args))
@@ -55,13 +62,11 @@ func (t *table) derive(e *Expr, c byte, u *Budget) *Expr {
 	case isNot:
 		d = t.not(t.derive(e.a, c, u))
 	case isRepeat:
-		most := maxOf(e.max)
-		if most > 0 {
-			most--
-		}
-		d = t.cat(t.derive(e.a, c, u), t.repeat(e.a, max(int(e.min)-1, 0), most))
+		d = t.cat(t.derive(e.a, c, u), t.less(e))
 	}
-	if !u.Spent() { // else parts of it may be missing
+	u.spend(exprSteps * (len(t.all) - t.charged))
+	t.charged = len(t.all)
+	if u.spend(deriveSteps / 8 * len(d.args)); !u.Spent() { // else parts of it may be missing
 		t.slopes[key] = d
 	}
 	return d
@@ -73,39 +78,51 @@ type call struct {
 	then *Expr
 }
 
-// calls appends the calls that an expression may begin with.
-func (t *table) calls(dst []call, e, then *Expr) []call {
-	if !e.calling {
-		return dst
+// calls are those that an expression may begin with.
+func (t *table) calls(e *Expr, u *Budget) []call {
+	if e.calling && e.state.calls == nil {
+		met := map[call]bool{}
+		t.addCalls(e, t.empty, met, u, &e.state.calls)
+	}
+	return e.state.calls
+}
+
+func (t *table) addCalls(e, then *Expr, met map[call]bool, u *Budget, dst *[]call) {
+	if u.spend(deriveSteps); !e.calling || u.Spent() {
+		return
 	}
 	switch e.kind {
 	case isRef:
-		if c := (call{e.rule, then}); !slices.Contains(dst, c) {
-			dst = append(dst, c)
+		if c := (call{e.rule, then}); !met[c] {
+			met[c] = true
+			*dst = append(*dst, c)
 		}
 	case isCat:
-		if dst = t.calls(dst, e.a, t.cat(e.b, then)); e.a.nullable {
-			dst = t.calls(dst, e.b, then)
+		if t.addCalls(e.a, t.cat(e.b, then), met, u, dst); e.a.nullable {
+			t.addCalls(e.b, then, met, u, dst)
 		}
 	case isOr:
 		for _, a := range e.args {
-			dst = t.calls(dst, a, then)
+			t.addCalls(a, then, met, u, dst)
 		}
 	case isRepeat:
-		most := maxOf(e.max)
-		if most > 0 {
-			most--
-		}
-		dst = t.calls(dst, e.a, t.cat(t.repeat(e.a, max(int(e.min)-1, 0), most), then))
+		t.addCalls(e.a, t.cat(t.less(e), then), met, u, dst)
 	}
-	return dst
+}
+
+// less is what follows one of a repetition.
+func (t *table) less(e *Expr) *Expr {
+	most := maxOf(e.max)
+	if most > 0 {
+		most--
+	}
+	return t.repeat(e.a, max(int(e.min)-1, 0), most)
 }
 
 // partition is bytes put into classes: no set of bytes that it was made of tells those of a class apart.
 type partition struct {
-	of    [256]uint8 // the class of a byte
-	reps  []byte     // a byte of each class
-	sizes []int      // how many bytes are in it
+	of   [256]uint8 // the class of a byte
+	reps []byte     // a byte of each class
 }
 
 // split tells the bytes of a set from others.
@@ -135,10 +152,8 @@ func (p *partition) split(s *Set) {
 		}
 		p.of[b] = uint8(to[c])
 	})
-	p.sizes = make([]int, len(p.reps))
 	for b := 255; b >= 0; b-- {
 		p.reps[p.of[b]] = byte(b)
-		p.sizes[p.of[b]]++
 	}
 }
 
@@ -246,6 +261,7 @@ func (t *table) matched(e *Expr, p *partition, u *Budget) bool {
 			if d := t.derive(at, c, u); d != t.never && d.state.fate != dead && !met[d] {
 				met[d] = true
 				list = append(list, reached{d, i})
+				u.spend(exprSteps)
 			}
 			if u.Spent() {
 				return true

@@ -27,6 +27,7 @@ type content struct {
 	calling  bool  // it may begin with a reference to a rule
 	counts   bool  // there are counters in it
 	short    int32 // if a text matches, one of at most so many bytes does
+	depth    int32 // of expressions within each other other than in sequences
 	a, b     *Expr
 	args     []*Expr // of or and and, in the order of their digests
 	min, max int32   // of a repetition of a
@@ -106,6 +107,7 @@ func digestOf(text []byte) digest {
 // table makes expressions, each once. It belongs to one goroutine at a time.
 type table struct {
 	all     map[digest]*Expr
+	charged int // of all: those that a budget was charged for
 	scratch []byte
 	never   *Expr
 	empty   *Expr
@@ -202,11 +204,16 @@ func (e *content) describe() {
 
 // inherit takes over what holds for an expression if it holds for its parts.
 func (e *content) inherit(parts ...*Expr) {
+	e.depth = 0
 	if e.regular = true; e.nullable {
 		e.short = 0
 	}
 	for _, p := range parts {
+		e.depth = max(e.depth, p.depth)
 		e.regular, e.boolean, e.counts = e.regular && p.regular, e.boolean || p.boolean, e.counts || p.counts
+	}
+	if e.kind != isCat {
+		e.depth++
 	}
 }
 
@@ -341,45 +348,83 @@ func (t *table) split(e *Expr) (head, rest *Expr) {
 	return e, t.empty
 }
 
+// headed is what alternatives are joined by: the same head, or repetitions of the same before the same.
+type headed struct{ head, repeated, rest *Expr }
+
+func (t *table) headed(e *Expr) headed {
+	head, rest := t.split(e)
+	if head.kind == isRepeat {
+		return headed{repeated: head.a, rest: rest}
+	}
+	return headed{head: head}
+}
+
+// places finds keys again that were met. There are few most of the time, and then it needs no memory.
+type places[K comparable] struct {
+	few  [16]K
+	n    int
+	more map[K]int
+}
+
+// at is the number of a key, in the order in which they come, and whether it was met.
+func (p *places[K]) at(key K) (int, bool) {
+	for i := range min(p.n, len(p.few)) {
+		if p.few[i] == key {
+			return i, true
+		}
+	}
+	if i, ok := p.more[key]; ok {
+		return i, true
+	}
+	if p.n < len(p.few) {
+		p.few[p.n] = key
+	} else {
+		if p.more == nil {
+			p.more = map[K]int{}
+		}
+		p.more[key] = p.n
+	}
+	p.n++
+	return p.n - 1, false
+}
+
 // heads joins alternatives with the same head, and repetitions of the same before the same.
 func (t *table) heads(list []*Expr) []*Expr {
 	if len(list) < 2 {
 		return list
 	}
-	type key struct{ head, repeated, rest *Expr }
-	at := make(map[key]int, len(list))
-	joined := list[:0]
-	more := map[int][]*Expr{} // rests of alternatives that have a head in common, by place
+	var met places[headed]
+	var more map[int][]*Expr // rests of alternatives that have a head in common, by place
+	joined, apart := list[:0], []*Expr(nil)
 	for _, e := range list {
-		head, rest := t.split(e)
-		if head.kind == isRepeat {
-			k := key{repeated: head.a, rest: rest}
-			i, ok := at[k]
-			if !ok {
-				at[k] = len(joined)
-				joined = append(joined, e)
-				continue
-			}
-			before, _ := t.split(joined[i])
-			if before.kind == isRepeat && before.min <= head.max && head.min <= before.max || before.kind == isRepeat && (before.max+1 == head.min || head.max+1 == before.min) {
-				joined[i] = t.cat(t.repeat(head.a, int(min(before.min, head.min)), maxOf(max(before.max, head.max))), rest)
-				continue
-			}
+		i, ok := met.at(t.headed(e))
+		switch head, rest := t.split(e); {
+		case !ok:
 			joined = append(joined, e)
-			continue
-		}
-		if i, ok := at[key{head: head}]; ok {
+		case head.kind != isRepeat:
+			if more == nil {
+				more = map[int][]*Expr{}
+			}
 			more[i] = append(more[i], rest)
-			continue
+		default:
+			before, _ := t.split(joined[i])
+			if before.kind != isRepeat || !before.meets(head) {
+				apart = append(apart, e)
+				continue
+			}
+			joined[i] = t.cat(t.repeat(head.a, int(min(before.min, head.min)), maxOf(max(before.max, head.max))), rest)
 		}
-		at[key{head: head}] = len(joined)
-		joined = append(joined, e)
 	}
 	for i, rests := range more {
 		head, rest := t.split(joined[i])
 		joined[i] = t.cat(head, t.or(append(rests, rest)...))
 	}
-	return joined
+	return append(joined, apart...)
+}
+
+// meets tells whether two repetitions of the same together are one.
+func (e *Expr) meets(o *Expr) bool {
+	return int(e.min) <= int(o.max)+1 && int(o.min) <= int(e.max)+1
 }
 
 // tails joins single bytes before the same rest.
@@ -387,21 +432,20 @@ func (t *table) tails(list []*Expr) []*Expr {
 	if len(list) < 2 {
 		return list
 	}
-	at := make(map[*Expr]int, len(list))
-	joined := list[:0]
+	var met places[*Expr]
+	joined, others := list[:0], []*Expr(nil)
 	for _, e := range list {
 		if e.kind != isCat || e.a.kind != isByte {
-			joined = append(joined, e)
+			others = append(others, e)
 			continue
 		}
-		if i, ok := at[e.b]; ok {
+		if i, ok := met.at(e.b); ok {
 			joined[i] = t.cat(t.class(joined[i].a.first.or(e.a.first)), e.b)
-			continue
+		} else {
+			joined = append(joined, e)
 		}
-		at[e.b] = len(joined)
-		joined = append(joined, e)
 	}
-	return joined
+	return append(joined, others...)
 }
 
 // and is what all of several regular expressions have in common.

@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"sync"
@@ -193,7 +194,7 @@ func TestForget(t *testing.T) {
 	for i, c := range []byte(`{"a": ["b", 1.5e3, {"c": null}], "d": "\u00e9"}`) {
 		if g.least >= 0 {
 			forgot++
-			g.least = -2 * mostExprs
+			g.least = -mostLearned
 		}
 		if m.Allowed() == nil || !m.AcceptBytes([]byte{c}) {
 			t.Fatalf("at %d", i)
@@ -201,6 +202,46 @@ func TestForget(t *testing.T) {
 	}
 	if !m.Done() || forgot < 10 {
 		t.Error(m.Done(), forgot)
+	}
+}
+
+// TestWide: a rule that many tokens leave is not remembered by them, and the mask is the same.
+func TestWide(t *testing.T) {
+	texts := []string{"a", "b", "!", "a!"}
+	for i := range mostLeaving { // each goes on where the rule may end
+		texts = append(texts, fmt.Sprintf("ab!%d", i))
+	}
+	v := NewVocab(len(texts), func(id int32) []byte { return []byte(texts[id]) })
+	m := v.Matcher(compileJSON(t, func(b *Builder) *Rule {
+		word, start := b.Rule("word"), b.Rule("start")
+		b.Define(word, b.Or(b.Literal("a"), b.Seq(b.Literal("a"), b.Ref(word)), b.Literal("ab"))) // which refers to itself, so it stays a rule
+		b.Define(start, b.Seq(b.Ref(word), b.Choice("!", "!7", "!99")))
+		return start
+	}), NewBudget(1))
+	if e := v.entry(&m.s, m.s.g.start.body, everyTier); !e.wide {
+		t.Fatal("it is remembered")
+	}
+	m.AcceptBytes([]byte("a"))
+	m.Allowed()
+	for id := range texts {
+		m.s.budget.left = burst
+		mask, fits := m.Allowed(), m.Accept(int32(id))
+		if mask[id/64]>>(id%64)&1 != 0 != fits {
+			t.Fatal(texts[id])
+		}
+		if fits {
+			m.Rollback(1)
+		}
+	}
+}
+
+// TestHeld: a matcher whose ways take too much memory has spent its budget.
+func TestHeld(t *testing.T) {
+	m := bytesVocab().Matcher(compileJSON(t, anyJSON), NewBudget(1))
+	m.AcceptBytes([]byte(`[`))
+	m.s.links = append(m.s.links, make([]chained, mostHeld)...)
+	if m.AcceptBytes([]byte(`1`)) || !m.s.budget.Spent() {
+		t.Error("it goes on")
 	}
 }
 

@@ -106,22 +106,28 @@ func (m *Matcher) Forced(dst []byte, most int) []byte {
 
 // only is the one byte that may come, if there is one.
 func (s *stack) only() (only byte, ok bool) {
-	classes := &s.g.classes
+	var first Set
 	for _, it := range s.top() {
-		for i, c := range classes.reps {
-			s.budget.spend(1)
-			if it.at.first.Has(c) && (!ok || c != only) {
-				if next := s.g.step(it.at, c, s.budget); next.next == nil && len(next.tops) == 0 {
-					continue
-				}
-				if ok || classes.sizes[i] > 1 {
-					return 0, false
-				}
-				only, ok = c, true
-			}
+		first = first.or(it.at.first)
+	}
+	more := false
+	first.each(func(c byte) {
+		if !more && s.may(c) {
+			only, more, ok = c, ok, true
+		}
+	})
+	return only, ok && !more
+}
+
+// may tells whether a byte may come.
+func (s *stack) may(c byte) bool {
+	for _, it := range s.top() {
+		s.budget.spend(1)
+		if next := s.g.step(it.at, c, s.budget); next.next != nil || len(next.tops) > 0 {
+			return true
 		}
 	}
-	return only, ok
+	return false
 }
 
 // Allowed is the mask of the tokens that may come next, bit id%64 of word id/64, nil if there are none. It is good until the

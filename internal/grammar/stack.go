@@ -65,8 +65,14 @@ func (s *stack) back(n int) {
 	}
 }
 
+// mostHeld bounds the memory of a stack, in ways and links. A text that needs more has spent its budget.
+const mostHeld = 1 << 20
+
 // add adds a way to the last place, once.
 func (s *stack) add(it item) {
+	if s.budget.Spent() {
+		return
+	}
 	before := int32(-1)
 	s.budget.spend(1)
 	if it.in >= 0 {
@@ -95,7 +101,10 @@ func (s *stack) push(c byte) bool {
 	from := int(s.places[len(s.places)-1].items)
 	to, fresh := len(s.items), len(s.entered)
 	s.open()
-	for i := from; i < to; i++ {
+	if len(s.items)+len(s.links) > mostHeld {
+		s.budget.left = 0
+	}
+	for i := from; i < to && !s.budget.Spent(); i++ {
 		it := s.items[i]
 		next := s.g.step(it.at, c, s.budget)
 		if next.next != nil {
@@ -113,6 +122,9 @@ func (s *stack) push(c byte) bool {
 func (s *stack) enter(next *step, in int32, fresh int) {
 	at := s.at[:0]
 	for i := range next.called {
+		if s.budget.Spent() {
+			return
+		}
 		rule, k := next.called[i].rule, fresh
 		for k < len(s.entered) && s.entered[k].rule != rule {
 			k++
@@ -124,6 +136,9 @@ func (s *stack) enter(next *step, in int32, fresh int) {
 	}
 	s.at = at
 	for i := range next.called {
+		if s.budget.Spent() {
+			return
+		}
 		for _, l := range next.called[i].back {
 			switch {
 			case l.in >= 0:
@@ -144,6 +159,9 @@ func (s *stack) enter(next *step, in int32, fresh int) {
 
 // link adds a link to an activation, once.
 func (s *stack) link(of int32, l link) {
+	if s.budget.Spent() {
+		return
+	}
 	before := int32(-1)
 	s.budget.spend(1)
 	if l.in >= 0 {
@@ -172,7 +190,7 @@ func (s *stack) link(of int32, l link) {
 func (s *stack) leave() {
 	from := int(s.places[len(s.places)-1].items)
 	rest := from
-	for i := from; i < len(s.items); i++ {
+	for i := from; i < len(s.items) && !s.budget.Spent(); i++ {
 		if it := s.items[i]; it.at.nullable && it.in >= 0 {
 			s.follow(it.in)
 		}
