@@ -117,6 +117,9 @@ func (m chainModel) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[ch
 	m.r = *r
 	m.r.Messages = r.Messages[:1] // what the template leaves out of earlier turns is none of this one's
 	said, ok := m.saying(m.says(len(m.turns)), prompt.options.InReasoning)
+	for _, after := range afterTurns {
+		said, _, _ = strings.Cut(said, after)
+	}
 	if !ok {
 		m.bad, said = "the template does not show how the model says it", "-"
 	}
@@ -139,6 +142,9 @@ func (m chainModel) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[ch
 	m.turns, m.last = append(m.turns, u), len(m.m.prompt)+len(m.m.reply)
 	return events, nil
 }
+
+// afterTurns are what some templates write behind a turn that is not known to end one.
+var afterTurns = []string{"<｜hy_eos:", "<|START_OF_TURN_TOKEN|>"}
 
 // says is what the model says in a turn.
 func (c *chain) says(turn int) (parts []chat.Part) {
