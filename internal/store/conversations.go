@@ -15,7 +15,7 @@ import (
 const (
 	// MaxItems bounds the items of a conversation that may be added to. What a response says is added all the same.
 	MaxItems = 10_000
-	// MaxConversation bounds the bytes of its items in the same way.
+	// MaxConversation bounds the bytes of its items in the same way, and those of a chain, which is read as a whole.
 	MaxConversation = 64 << 20
 )
 

@@ -1,12 +1,14 @@
 package store
 
 import (
+	"bufio"
 	"context"
 	"crypto/sha256"
 	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -103,14 +105,7 @@ func isPlain(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c == '-'
 }
 
-// archived is the document that is kept of a chain.
-type archived struct {
-	ID        string             `json:"id"`
-	Object    string             `json:"object"`
-	Responses []archivedResponse `json:"responses"`
-}
-
-// archivedConversation is that of a conversation.
+// archivedConversation is the document that is kept of a conversation.
 type archivedConversation struct {
 	ID        string            `json:"id"`
 	Object    string            `json:"object"`
@@ -119,9 +114,10 @@ type archivedConversation struct {
 	Items     []json.RawMessage `json:"items"`
 }
 
-// archiveObject is the type of both.
+// archiveObject is the type of that, and of the archive of a chain.
 const archiveObject = "conversation.archive"
 
+// archivedResponse is what is kept of a response of a chain.
 type archivedResponse struct {
 	ID        string            `json:"id"`
 	CreatedAt int64             `json:"created_at"`
@@ -133,43 +129,56 @@ type archivedResponse struct {
 // keep writes the archive of a chain, whole or not at all, and then marks the chain. It may be done again.
 func (s *Store) keep(ctx context.Context, root string) error {
 	var used int64
-	if err := s.read.QueryRowContext(ctx, "SELECT used FROM chains WHERE root = ?", root).Scan(&used); err != nil {
-		return err
+	var some bool
+	err := s.read.QueryRowContext(ctx, "SELECT used, EXISTS (SELECT 1 FROM responses r WHERE r.root = chains.root) FROM chains WHERE root = ?", root).Scan(&used, &some)
+	if err == nil && some && s.o.Archive != "" {
+		err = writeFile(s.o.Archive, s.archive(root), func(w io.Writer) error { return s.writeChain(ctx, w, root) })
 	}
-	if s.o.Archive != "" {
-		doc, err := s.chain(ctx, root)
-		if err == nil && len(doc.Responses) > 0 {
-			err = writeFile(s.o.Archive, s.archive(root), doc)
-		}
-		if err != nil {
-			return err
-		}
+	if err == nil {
+		_, err = s.write.ExecContext(ctx, "UPDATE chains SET archived = 1 WHERE root = ? AND used = ?", root, used)
 	}
-	_, err := s.write.ExecContext(ctx, "UPDATE chains SET archived = 1 WHERE root = ? AND used = ?", root, used)
 	return err
 }
 
-// chain reads all of a chain, branches included.
-func (s *Store) chain(ctx context.Context, root string) (*archived, error) {
+// writeChain writes all of a chain, branches included, of which no more than one response is held at a time: together they may be
+// larger than memory.
+func (s *Store) writeChain(ctx context.Context, w io.Writer, root string) error {
 	rows, err := s.read.QueryContext(ctx, `SELECT r.id, r.created, r.status, i.output, i.body FROM responses r LEFT JOIN items i ON i.response = r.id
 		WHERE r.root = ? ORDER BY r.created, r.depth, r.id, i.output, i.n`, root)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer rows.Close()
-	doc := &archived{ID: root, Object: archiveObject}
-	for rows.Next() {
+	id, err := json.Marshal(root)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "{\n \"id\": %s,\n \"object\": %q,\n \"responses\": [", id, archiveObject)
+	comma := ""
+	var r *archivedResponse
+	flush := func() error {
+		if r == nil {
+			return nil
+		}
+		text, err := json.MarshalIndent(r, "  ", " ")
+		if err == nil {
+			_, err = fmt.Fprintf(w, "%s\n  %s", comma, text)
+		}
+		comma = ","
+		return err
+	}
+	for err == nil && rows.Next() {
 		var id, status string
 		var created int64
 		var output sql.NullBool
 		var body []byte
 		if err := rows.Scan(&id, &created, &status, &output, &body); err != nil {
-			return nil, err
+			return err
 		}
-		if n := len(doc.Responses); n == 0 || doc.Responses[n-1].ID != id {
-			doc.Responses = append(doc.Responses, archivedResponse{ID: id, CreatedAt: created / 1000, Status: status, Input: []json.RawMessage{}, Output: []json.RawMessage{}})
+		if r == nil || r.ID != id {
+			err = flush()
+			r = &archivedResponse{ID: id, CreatedAt: created / 1000, Status: status, Input: []json.RawMessage{}, Output: []json.RawMessage{}}
 		}
-		r := &doc.Responses[len(doc.Responses)-1]
 		switch {
 		case body == nil:
 		case output.Bool:
@@ -178,7 +187,13 @@ func (s *Store) chain(ctx context.Context, root string) (*archived, error) {
 			r.Input = append(r.Input, body)
 		}
 	}
-	return doc, rows.Err()
+	if err = errors.Join(err, rows.Err()); err == nil {
+		err = flush()
+	}
+	if err == nil {
+		_, err = io.WriteString(w, "\n ]\n}\n")
+	}
+	return err
 }
 
 // end archives a conversation, as keep does a chain, and ends it, unless it has gone on meanwhile.
@@ -199,7 +214,11 @@ func (s *Store) end(ctx context.Context, id string) error {
 			doc.Items = append(doc.Items, i.Body)
 		}
 		if err == nil {
-			err = writeFile(s.o.Archive, s.archive(id), doc)
+			err = writeFile(s.o.Archive, s.archive(id), func(w io.Writer) error {
+				e := json.NewEncoder(w)
+				e.SetIndent("", " ")
+				return e.Encode(doc)
+			})
 		}
 	}
 	if err != nil {
@@ -226,12 +245,8 @@ func (s *Store) end(ctx context.Context, id string) error {
 	})
 }
 
-// writeFile writes a document as a file of the user's alone, in place of one that is there.
-func writeFile(dir, path string, doc any) error {
-	text, err := json.MarshalIndent(doc, "", " ")
-	if err != nil {
-		return err
-	}
+// writeFile writes a file of the user's alone, in place of one that is there, whole or not at all.
+func writeFile(dir, path string, write func(w io.Writer) error) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return regular.Short(err)
 	}
@@ -239,8 +254,8 @@ func writeFile(dir, path string, doc any) error {
 	if err != nil {
 		return regular.Short(err)
 	}
-	_, err = f.Write(append(text, '\n'))
-	err = errors.Join(err, f.Close())
+	w := bufio.NewWriter(f)
+	err = errors.Join(write(w), w.Flush(), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)
 	}

@@ -62,7 +62,7 @@ type Options struct {
 var (
 	ErrOff     = errors.New("nothing is stored: the server was started with --store off")
 	ErrUnknown = errors.New("there is no such id")
-	ErrLong    = fmt.Errorf("the chain of previous responses is longer than %d", MaxChain)
+	ErrLong    = fmt.Errorf("the chain of previous responses is longer than %d, or has more than %d MiB", MaxChain, MaxConversation>>20)
 )
 
 // Response is one that is stored.
@@ -454,7 +454,7 @@ func (s *Store) links(ctx context.Context, owner Owner, id string, withoutOwn bo
 		return nil, "", 0, err
 	}
 	defer rows.Close()
-	any := false
+	any, bytes := false, 0
 	for rows.Next() {
 		var up int
 		var previous, of string
@@ -473,6 +473,9 @@ func (s *Store) links(ctx context.Context, owner Owner, id string, withoutOwn bo
 				return nil, "", 0, ErrUnknown
 			}
 			any, on, at = true, of, position
+		}
+		if bytes += len(body); bytes > MaxConversation {
+			return nil, "", 0, ErrLong
 		}
 		if item.Valid && !(withoutOwn && up == 0 && output.Bool) {
 			items = append(items, Item{item.String, body})

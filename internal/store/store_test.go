@@ -161,6 +161,21 @@ func TestLongChain(t *testing.T) {
 	}
 }
 
+// TestLargeChain: what is read at once has an end, too.
+func TestLargeChain(t *testing.T) {
+	s := open(t, Options{Mode: Memory})
+	large := func(id string) []Item { return []Item{{id, make([]byte, MaxConversation/2)}} }
+	for i, previous := range []string{"", "r0", "r1"} {
+		id := fmt.Sprint("r", i)
+		if err := s.Begin(t.Context(), &Response{ID: id, Owner: ada, Previous: previous, Body: []byte("{}"), Input: large(id)}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Chain(t.Context(), ada, id, false); errors.Is(err, ErrLong) != (i > 1) {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+}
+
 // TestCycle: a database in which responses lead in a circle, which nothing here writes, is told of and not followed for ever.
 func TestCycle(t *testing.T) {
 	s := open(t, Options{})
