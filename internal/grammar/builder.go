@@ -142,6 +142,17 @@ func (b *Builder) Repeat(e *Expr, least, most int) *Expr {
 // Optional matches e or the empty text.
 func (b *Builder) Optional(e *Expr) *Expr { return b.Or(e, b.t.empty) }
 
+// Members matches members in any order, with between after each but the last: all of required, any of optional, none twice, and
+// others any number of times, which may be Never. Without a member it is empty, where none is required. No member may be empty.
+// Which came is found out while a text is followed, not before, so there may be a hundred.
+func (b *Builder) Members(between *Expr, required, optional []*Expr, others *Expr) *Expr {
+	e := b.t.members(b.t.newFamily(between, others, required, optional))
+	if len(required) == 0 {
+		e = b.t.or(e, b.t.empty)
+	}
+	return b.made(e, len(required)+len(optional))
+}
+
 // And matches what all of its parts match, which must be regular: none refers to a rule. Without parts it is Any.
 func (b *Builder) And(parts ...*Expr) *Expr {
 	for _, p := range parts {

@@ -145,7 +145,9 @@ func (c *compiler) nullable() {
 		if r.nullable {
 			return false
 		}
-		r.nullable = c.holds(r.body, func(e *Expr) bool { return e.kind == isRef && e.rule.nullable || e.regular && e.nullable })
+		r.nullable = c.holds(r.body, func(e *Expr) bool {
+			return e.kind == isRef && e.rule.nullable || e.regular && e.nullable || e.kind == isMore && !e.requires()
+		})
 		return r.nullable
 	})
 }
@@ -157,7 +159,26 @@ func (c *compiler) productive() {
 		if c.ends[r] {
 			return false
 		}
-		c.ends[r] = c.holds(r.body, func(e *Expr) bool { return e.kind == isRef && c.ends[e.rule] || e.regular && !c.from.IsNever(e) })
+		var ends func(e *Expr) bool
+		ends = func(e *Expr) bool {
+			switch e.kind {
+			case isRef:
+				return c.ends[e.rule]
+			case isMembers, isMore:
+				all, one := true, e.kind == isMore
+				e.each(func(i int, m *Expr) {
+					if i >= 0 && i < e.family.required {
+						all = all && c.holds(m, ends)
+						one = true
+					} else {
+						one = one || c.holds(m, ends)
+					}
+				})
+				return all && one
+			}
+			return !c.from.IsNever(e)
+		}
+		c.ends[r] = c.holds(r.body, ends)
 		return c.ends[r]
 	})
 }
@@ -168,7 +189,7 @@ func (c *compiler) holds(e *Expr, leaf func(*Expr) bool) bool {
 	known := map[*Expr]bool{}
 	var is func(e *Expr) bool
 	is = func(e *Expr) (yes bool) {
-		if c.budget.spend(1); e.regular || e.kind == isRef {
+		if c.budget.spend(1); e.regular || e.kind == isRef || e.kind == isMembers || e.kind == isMore {
 			return leaf(e)
 		}
 		if yes, ok := known[e]; ok {
@@ -223,6 +244,11 @@ func (c *compiler) first() {
 				}
 			case isRepeat:
 				empty = begin(e.a) || e.min == 0
+			case isMembers:
+				e.each(func(_ int, m *Expr) { begin(m) })
+			case isMore:
+				begin(e.family.between)
+				empty = !e.requires()
 			}
 			known[e] = empty
 			return empty
@@ -348,6 +374,8 @@ func (c *compiler) expr(e *Expr) *Expr {
 		n = c.t.or(parts...)
 	case isRepeat:
 		n = c.t.repeat(c.expr(e.a), int(e.min), maxOf(e.max))
+	case isMembers, isMore:
+		n = c.members(e)
 	case isRef:
 		switch r := c.rules[e.rule.index]; {
 		case !c.ends[e.rule]:
@@ -365,6 +393,31 @@ func (c *compiler) expr(e *Expr) *Expr {
 	c.budget.spend(1)
 	c.made[e] = n
 	return n
+}
+
+// members is expr of members.
+func (c *compiler) members(e *Expr) *Expr {
+	between, others := c.expr(e.family.between), c.t.never
+	var required, optional []*Expr
+	e.each(func(i int, m *Expr) {
+		n := c.expr(m)
+		if n.nullable || between.nullable && between != c.t.empty {
+			c.from.fail(fmt.Errorf("members in any order, and what is between them, must not be empty, as %s may be", n))
+		}
+		switch {
+		case i < 0:
+			others = n
+		case i < e.family.required:
+			required = append(required, n)
+		default:
+			optional = append(optional, n)
+		}
+	})
+	f, all := c.t.newFamily(between, others, required, optional)
+	if f == nil || e.kind == isMembers {
+		return c.t.members(f, all)
+	}
+	return c.t.more(f, all)
 }
 
 // digest is that of a rule of a group, which is the same for the same rules of another grammar.
@@ -387,7 +440,7 @@ func (c *compiler) digest(r *Rule, members map[*Rule]bool) digest {
 			return
 		}
 		met[e] = len(met)
-		out = append(out, 'a'+byte(e.kind)) // none of which is e or m
+		out = append(out, 'A'+byte(e.kind))
 		switch e.kind {
 		case isCat:
 			write(e.a)
@@ -401,6 +454,14 @@ func (c *compiler) digest(r *Rule, members map[*Rule]bool) digest {
 			number(int(e.min))
 			number(int(e.max))
 			write(e.a)
+		case isMembers, isMore:
+			number(e.family.required)
+			number(len(e.family.list))
+			e.each(func(i int, m *Expr) {
+				number(i)
+				write(m)
+			})
+			write(e.family.between)
 		case isRef:
 			if !members[e.rule] {
 				out = append(append(out, 'r'), c.rules[e.rule.index].digest.bytes()...)

@@ -63,6 +63,16 @@ func (t *table) derive(e *Expr, c byte, u *Budget) *Expr {
 		d = t.not(t.derive(e.a, c, u))
 	case isRepeat:
 		d = t.cat(t.derive(e.a, c, u), t.less(e))
+	case isMembers:
+		var parts []*Expr
+		e.each(func(i int, m *Expr) {
+			if u.spend(len(e.family.list)); !u.Spent() && m.first.Has(c) {
+				parts = append(parts, t.cat(t.derive(m, c, u), t.then(e, i)))
+			}
+		})
+		d = t.or(parts...)
+	case isMore:
+		d = t.cat(t.derive(e.family.between, c, u), t.members(e.family, e.left))
 	}
 	u.spend(exprSteps * (len(t.all) - t.charged))
 	t.charged = len(t.all)
@@ -107,6 +117,10 @@ func (t *table) addCalls(e, then *Expr, met map[call]bool, u *Budget, dst *[]cal
 		}
 	case isRepeat:
 		t.addCalls(e.a, t.cat(t.less(e), then), met, u, dst)
+	case isMembers:
+		e.each(func(i int, m *Expr) { t.addCalls(m, t.cat(t.then(e, i), then), met, u, dst) })
+	case isMore:
+		t.addCalls(e.family.between, t.cat(t.members(e.family, e.left), then), met, u, dst)
 	}
 }
 
@@ -195,6 +209,10 @@ func (e *Expr) parts(met map[*Expr]bool, f func(*Expr) bool) bool {
 					return false
 				}
 			}
+		case isMembers, isMore:
+			all := e.family.between.parts(met, f)
+			e.each(func(_ int, m *Expr) { all = all && m.parts(met, f) })
+			return all
 		}
 	}
 	return true

@@ -29,7 +29,9 @@ type content struct {
 	short    int32 // if a text matches, one of at most so many bytes does
 	depth    int32 // of expressions within each other other than in sequences
 	a, b     *Expr
-	args     []*Expr // of or and and, in the order of their digests
+	args     []*Expr // in the order of their digests
+	family   *family // of members
+	left     bitset  // those of it that did not come yet
 	min, max int32   // of a repetition of a
 	rule     *Rule
 	first    Set // bytes that its texts begin with; with intersections or complements there may be more
@@ -39,15 +41,17 @@ type content struct {
 type exprKind uint8
 
 const (
-	isNever  exprKind = iota
-	isEmpty           // the empty text
-	isByte            // one byte of first
-	isCat             // a, which is no isCat, and then b
-	isOr              // of args
-	isAnd             // all of args
-	isNot             // a
-	isRepeat          // of a
-	isRef             // rule
+	isNever   exprKind = iota
+	isEmpty            // the empty text
+	isByte             // one byte of first
+	isCat              // a, which is no isCat, and then b
+	isOr               // of args
+	isAnd              // all of args
+	isNot              // a
+	isRepeat           // of a
+	isRef              // rule
+	isMembers          // one or more of args, optional and b, in any order, with a between them; each but b once, all of args
+	isMore             // what follows a member of those: nothing, or a and isMembers
 )
 
 // unlimited is the max of a repetition without an end.
@@ -146,6 +150,11 @@ func (t *table) intern(e content) *Expr {
 	case isRepeat:
 		add(e.a)
 		s = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(s, uint32(e.min)), uint32(e.max))
+	case isMembers, isMore:
+		s = append(s, e.family.digest.bytes()...)
+		for _, w := range e.left {
+			s = binary.LittleEndian.AppendUint64(s, w)
+		}
 	case isRef:
 		s = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(s, e.rule.digest[0]), e.rule.digest[1])
 	}
@@ -197,6 +206,8 @@ func (e *content) describe() {
 		e.short = int32(min(int64(e.min)*int64(e.a.short), longestRest))
 		e.inherit(e.a)
 		e.counts = e.counts || e.max != unlimited && e.max > 1 || e.min > 1
+	case isMembers, isMore:
+		e.describeMembers()
 	case isRef:
 		e.nullable, e.first, e.calling, e.short = e.rule.nullable, e.rule.first, true, longestRest
 	}
@@ -608,6 +619,8 @@ func (e *Expr) show(b *bytes.Buffer) {
 			fmt.Fprint(b, e.max)
 		}
 		b.WriteByte('}')
+	case isMembers, isMore:
+		list("members(", ", ", e.family.list)
 	case isRef:
 		b.WriteString(e.rule.name)
 	}

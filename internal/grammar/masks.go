@@ -206,7 +206,7 @@ func (g *Grammar) horizon(e *Expr, bytes int32) (at *Expr, least int32) {
 
 func (g *Grammar) cut(h horizon) *Expr {
 	e := h.of
-	if !e.counts || e.kind == isNot {
+	if !e.counts || e.kind == isNot || e.kind == isMembers || e.kind == isMore {
 		return e
 	}
 	if n := g.horizons[h]; n != nil {

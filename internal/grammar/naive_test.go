@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
+	"slices"
 	"strings"
 )
 
 // naive is an expression that is matched by its definition, span by span: what those of a Builder are compared with.
 type naive struct {
-	op    string // byte, seq, or, and, not, repeat, ref, literal
+	op    string // byte, seq, or, and, not, repeat, ref, literal; members: what is between, others, least required ones, optional ones
 	chars string // of a byte or a literal
 	parts []*naive
 	least int
@@ -84,6 +85,47 @@ func (x *naive) match(text string, rules []spans) (out spans) {
 		}
 	case "ref":
 		return rules[x.rule]
+	case "members":
+		between, others, list := x.parts[0].match(text, rules), x.parts[1].match(text, rules), x.parts[2:]
+		if x.least == 0 {
+			out = empty
+		}
+		var walk func(at spans, left []int, need int)
+		walk = func(at spans, left []int, need int) {
+			for more := at.join(between).join(others); ; more = more.join(between).join(others) {
+				before := at
+				for i, ends := range more {
+					at[i] |= ends
+				}
+				if at == before {
+					break
+				}
+			}
+			if need == 0 {
+				for i, ends := range at {
+					out[i] |= ends
+				}
+			}
+			for k, m := range left {
+				rest := need
+				if m < x.least {
+					rest--
+				}
+				walk(at.join(between).join(list[m].match(text, rules)), slices.Delete(slices.Clone(left), k, k+1), rest)
+			}
+		}
+		var all []int
+		for m := range list {
+			all = append(all, m)
+		}
+		walk(others, all, x.least)
+		for k, m := range all {
+			rest := x.least
+			if m < x.least {
+				rest--
+			}
+			walk(list[m].match(text, rules), slices.Delete(slices.Clone(all), k, k+1), rest)
+		}
 	}
 	return out
 }
@@ -131,6 +173,8 @@ func (x *naive) build(b *Builder, rules []*Rule) *Expr {
 		return b.Not(parts[0])
 	case "repeat":
 		return b.Repeat(parts[0], x.least, x.most)
+	case "members":
+		return b.Members(parts[0], parts[2:2+x.least], parts[2+x.least:], parts[1])
 	}
 	return b.Ref(rules[x.rule])
 }
@@ -163,6 +207,8 @@ func (x *naive) String() string {
 		return fmt.Sprintf("r%d", x.rule)
 	case "not":
 		return "!(" + parts[0] + ")"
+	case "members":
+		return fmt.Sprintf("members%d(%s)", x.least, strings.Join(parts, ", "))
 	}
 	between := map[string]string{"seq": " ", "or": " | ", "and": " & "}[x.op]
 	return "(" + strings.Join(parts, between) + ")"
@@ -203,11 +249,32 @@ func randomExpr(r *rand.Rand, depth, rules int) *naive {
 			most = least + r.IntN(20)
 		}
 		return &naive{op: "repeat", parts: some(1, rules), least: least, most: most}
+	case r.IntN(3) == 0:
+		return randomMembers(r, some(2+r.IntN(3), rules))
 	case r.IntN(2) == 0:
 		return &naive{op: "and", parts: some(2, 0)}
 	default:
 		return &naive{op: "and", parts: []*naive{randomExpr(r, depth-1, 0), {op: "not", parts: some(1, 0)}}}
 	}
+}
+
+// randomMembers makes members of some expressions. Each begins with a byte of its own kind, so that none is empty.
+func randomMembers(r *rand.Rand, parts []*naive) *naive {
+	for i, p := range parts {
+		parts[i] = &naive{op: "seq", parts: []*naive{{op: "byte", chars: []string{"a", "b", "c", "ab"}[r.IntN(4)]}, p}}
+	}
+	if r.IntN(2) == 0 {
+		parts[0] = &naive{op: "literal"} // nothing between them
+	}
+	if r.IntN(2) == 0 {
+		parts[1] = &naive{op: "or"} // no others
+	}
+	for i := len(parts) - 1; i > 2; i-- { // the same one twice would be one
+		if slices.ContainsFunc(parts[2:i], func(p *naive) bool { return p.String() == parts[i].String() }) {
+			parts = slices.Delete(parts, i, i+1)
+		}
+	}
+	return &naive{op: "members", parts: parts, least: r.IntN(len(parts) - 1)}
 }
 
 // texts calls f for all texts of at most n characters out of a, b and c.

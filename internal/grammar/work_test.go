@@ -3,6 +3,7 @@ package grammar
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -113,6 +114,59 @@ func TestHostile(t *testing.T) {
 			t.Errorf("%s: %d steps allocate %d bytes, more than %d", name, steps, bytes, most)
 		}
 		t.Logf("%s: %d steps, %d MiB", name, steps, bytes>>20)
+	}
+}
+
+// TestMembers: members come in any order, each once, and a hundred of them cost no more than there is.
+func TestMembers(t *testing.T) {
+	const n = 100
+	g := compileJSON(t, func(b *Builder) *Rule {
+		var required, optional []*Expr
+		for i := range n {
+			m := b.Seq(b.Literal(fmt.Sprintf(`"field_%d": `, i)), b.Ref(jsonText(b, 0, -1)))
+			if i%2 == 0 {
+				required = append(required, m)
+			} else {
+				optional = append(optional, m)
+			}
+		}
+		r := b.Rule("object")
+		b.Define(r, b.Seq(b.Literal("{"), b.Members(b.Literal(", "), required, optional, b.Never()), b.Literal("}")))
+		return r
+	})
+	text := func(order []int) string {
+		var members []string
+		for _, i := range order {
+			members = append(members, fmt.Sprintf(`"field_%d": "x"`, i))
+		}
+		return "{" + strings.Join(members, ", ") + "}"
+	}
+	order := rand.New(rand.NewPCG(3, 3)).Perm(n)
+	v := bytesVocab(words...)
+	budget := NewBudget(1)
+	m := v.Matcher(g, budget)
+	worst := 0
+	for i, c := range []byte(text(order)) {
+		before := budget.left
+		if mask := m.Allowed(); mask == nil || mask[c/64]>>(c%64)&1 == 0 || !m.Accept(int32(c)) {
+			t.Fatalf("at %d", i)
+		}
+		worst = max(worst, before-budget.left)
+		budget.Token()
+	}
+	if !m.Done() || worst > perToken {
+		t.Errorf("done %v, %d steps at worst", m.Done(), worst)
+	}
+	even := slices.DeleteFunc(slices.Clone(order), func(i int) bool { return i%2 == 1 })
+	for what, c := range map[string]struct {
+		order []int
+		want  bool
+	}{"required alone": {even, true}, "one is missing": {even[1:], false}, "one is there twice": {append(slices.Clone(even), even[0]), false}} {
+		budget.left = burst
+		m.Rollback(m.Tokens())
+		if got := m.AcceptBytes([]byte(text(c.order))) && m.Done(); got != c.want {
+			t.Errorf("%s: %v, want %v", what, got, c.want)
+		}
 	}
 }
 
