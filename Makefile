@@ -9,7 +9,7 @@ RACE     := ./internal/engine ./internal/embed ./internal/sched ./internal/kv ./
 VENV     := .venv
 TIME     ?= 30s
 
-.PHONY: help build run check fmt vet lint test race purego cross arm64 mlx mlx-overhead interop interop-npm fuzz fuzz-parsers demo-data quality bench soak hostile kill crash load browser bigfolder minilm golden size clean
+.PHONY: help build run check fmt vet lint test race purego cross arm64 mlx mlx-overhead interop interop-npm fuzz fuzz-parsers schema-suite demo-data quality bench soak hostile kill crash load browser bigfolder minilm golden size clean
 
 help: ## what can be made
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -175,6 +175,9 @@ fuzz: ## every fuzz target for TIME each (TIME=30s)
 	  for f in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]+' $$p/*_test.go | sed 's/func //'); do \
 	    echo "== $$p $$f"; go test ./$$p -run '^$$' -fuzz "^$$f$$" -fuzztime $(TIME); \
 	  done; done
+
+schema-suite: ## how JSON Schemas of a public suite are held: DIR= has copies of JSON-Schema-Test-Suite's tests/draft2020-12 or of maskbench/data
+	go test ./internal/grammar/jsonschema -count=1 -run TestSuite -v -suite $(abspath $(DIR))
 
 fuzz-parsers: ## each family's parser for TIME (TIME=30s), one after the other, then all for ALL (ALL=20m)
 	go test -c -fuzz FuzzFamilies -o bin/dialect.test ./internal/dialect

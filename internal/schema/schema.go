@@ -7,6 +7,7 @@
 package schema
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/url"
@@ -42,6 +43,7 @@ type Node struct {
 	Text  string // what a string says; a number, true, false and null as they are written
 	Items []Node // an array's elements; an object's members in the order of their names, of a repeated name the last
 	num   float64
+	place uint32 // among the members of its object, as they are written
 	kind  Kind
 }
 
@@ -136,7 +138,7 @@ func (r *reader) items(n *Node) error {
 		n.Items = n.Items[:len(n.Items)+1]
 		item := &n.Items[len(n.Items)-1]
 		if n.kind == Object {
-			item.Key = r.string()
+			item.Key, item.place = r.string(), uint32(len(n.Items))
 		}
 		if err := r.value(item); err != nil {
 			return err
@@ -208,6 +210,17 @@ func (n *Node) Members() []Node {
 		return nil
 	}
 	return n.Items
+}
+
+// Written are the members of an object in the order in which they are written, a repeated one where it comes last.
+func (n *Node) Written() []*Node {
+	members := n.Members()
+	list := make([]*Node, len(members))
+	for i := range members {
+		list[i] = &members[i]
+	}
+	slices.SortFunc(list, func(a, b *Node) int { return cmp.Compare(a.place, b.place) })
+	return list
 }
 
 // Elements are those of an array; no other value has any.

@@ -97,11 +97,22 @@ func TestNode(t *testing.T) {
 	if n.Member("none").Given() || !n.Member("a").Given() || n.Member("none") == nil {
 		t.Error("null")
 	}
+	repeated, err := Parse([]byte(`{"b": 1, "c": 2, "b": 3, "a": 4}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var written []string
+	for _, m := range repeated.Written() {
+		written = append(written, m.Key+m.Text)
+	}
+	if got := strings.Join(written, " "); got != "c2 b3 a4" {
+		t.Errorf("written %s", got)
+	}
 	var nothing *Node
 	_, types := nothing.Types()
 	_, str := nothing.Str()
 	_, float := nothing.Float()
-	if nothing.Kind() != None || nothing.Member("a") != nil || nothing.Elements() != nil || nothing.Members() != nil || nothing.Local("#/a") != nil || nothing.Given() ||
+	if nothing.Kind() != None || nothing.Member("a") != nil || nothing.Elements() != nil || nothing.Members() != nil || len(nothing.Written()) > 0 || nothing.Local("#/a") != nil || nothing.Given() ||
 		nothing.Is(false) || types || str || float || n.Member("a").Member("0") != nil || n.Member("a").Members() != nil || n.Elements() != nil {
 		t.Error("something is found in nothing")
 	}

@@ -1,0 +1,395 @@
+package jsonschema
+
+import (
+	"context"
+	"hash/maphash"
+	"math"
+	"slices"
+	"unicode/utf8"
+
+	"hearth/internal/grammar"
+	"hearth/internal/grammar/regex"
+	"hearth/internal/schema"
+)
+
+// Bounds of the work of checking, all values that a Schema checks together.
+const (
+	checkSteps = 5_000_000
+	checkDepth = 2000 // of values, references and combinations within each other
+)
+
+// checker compares values with rules. Each part of a value is compared with each rule once, and equal values are found by their
+// hashes. Whatever grows with the schema or the value is counted in steps.
+type checker struct {
+	*reader
+	ctx    context.Context
+	left   int // steps
+	looked int // at ctx, when so many steps were left
+	spent  bool
+	seed   maphash.Seed
+	hashes map[*schema.Node]uint64
+	enums  map[*schema.Node]set // by their first value
+	known  map[pair]state
+}
+
+// pair is a rule and a part of a value.
+type pair struct {
+	rule  *rule
+	value *schema.Node
+}
+
+type state uint8
+
+const (
+	fits state = iota + 1
+	differs
+)
+
+// checker is the one of a reader.
+func (r *reader) checker() *checker {
+	if r.checks == nil {
+		r.checks = &checker{reader: r, ctx: r.ctx, left: checkSteps, looked: checkSteps, seed: maphash.MakeSeed(),
+			hashes: map[*schema.Node]uint64{}, enums: map[*schema.Node]set{}, known: map[pair]state{}}
+	}
+	return r.checks
+}
+
+// spend counts work before it is done and tells whether it may be.
+func (c *checker) spend(n int) bool {
+	const stepsPerLook = 1024
+	if c.left -= n; c.left <= 0 {
+		c.spent = true
+	}
+	if c.looked-c.left >= stepsPerLook {
+		c.looked = c.left
+		c.spent = c.spent || c.ctx.Err() != nil
+	}
+	return !c.spent
+}
+
+// hash is that of what a value says.
+func (c *checker) hash(v *schema.Node) uint64 {
+	if h, ok := c.hashes[v]; ok || !c.spend(4) {
+		return h
+	}
+	mix := func(h, x uint64) uint64 { return (h ^ x) * 0x9E3779B97F4A7C15 }
+	h := uint64(v.Kind())
+	switch v.Kind() {
+	case schema.Bool:
+		h = mix(h, uint64(len(v.Text)))
+	case schema.Number:
+		x, _ := v.Float()
+		h = mix(h, math.Float64bits(x+0)) // no -0
+	case schema.String:
+		c.spend(len(v.Text) >> 7)
+		h = mix(h, maphash.String(c.seed, v.Text))
+	}
+	for i := range v.Items {
+		item := &v.Items[i]
+		if v.Kind() == schema.Object {
+			if !c.spend(4 + len(item.Key)>>6) {
+				break
+			}
+			h += mix(maphash.String(c.seed, item.Key), c.hash(item))
+		} else if h = mix(h+7, c.hash(item)); c.spent {
+			break
+		}
+	}
+	c.hashes[v] = h
+	return h
+}
+
+// equal compares two values. Values that differ nearly always have different hashes, so this rarely goes further.
+func (c *checker) equal(a, b *schema.Node) bool {
+	if a == b || a.Kind() != b.Kind() || c.hash(a) != c.hash(b) || !c.spend(1+len(a.Text)>>7) {
+		return a == b
+	}
+	if a.Kind() == schema.Number {
+		x, _ := newDecimal(a.Text)
+		y, _ := newDecimal(b.Text)
+		return a.Text == b.Text || x == y
+	}
+	if a.Text != b.Text || len(a.Items) != len(b.Items) {
+		return false
+	}
+	for i := range a.Items {
+		if a.Items[i].Key != b.Items[i].Key || !c.equal(&a.Items[i], &b.Items[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// set is values by their hashes.
+type set map[uint64][]*schema.Node
+
+func (c *checker) add(s set, v *schema.Node) { s[c.hash(v)] = append(s[c.hash(v)], v) }
+
+func (c *checker) has(s set, v *schema.Node) bool {
+	return slices.ContainsFunc(s[c.hash(v)], func(e *schema.Node) bool { return c.equal(e, v) })
+}
+
+// among tells whether a value is one of several.
+func (c *checker) among(values []*schema.Node, v *schema.Node) bool {
+	if len(values) < 8 {
+		return slices.ContainsFunc(values, func(e *schema.Node) bool { return c.spend(1) && c.equal(e, v) })
+	}
+	s, ok := c.enums[values[0]]
+	if !ok {
+		s = set{}
+		for _, e := range values {
+			if c.spent {
+				break
+			}
+			c.add(s, e)
+		}
+		c.enums[values[0]] = s
+	}
+	return c.has(s, v)
+}
+
+// pattern is what a pattern is made to: nil where it can't be tried.
+func (r *reader) pattern(p string, o regex.Options) *grammar.Expr {
+	e, ok := r.exprs[p]
+	if !ok {
+		e, _ = regex.Compile(r.patterns, p, o)
+		r.exprs[p] = e
+	}
+	return e
+}
+
+// matches tells whether a pattern is in a text; one that can't be tried is in all.
+func (r *reader) matches(p, text string) bool {
+	e := r.pattern(p, regex.Options{Search: true})
+	if e == nil {
+		return true
+	}
+	ok := r.patterns.Matches(e, text)
+	if err := r.patterns.Err(); err != nil {
+		panic(stop{err})
+	}
+	return ok
+}
+
+// valid compares a value with a rule.
+func (c *checker) valid(s *rule, v *schema.Node, depth int) bool {
+	if s.never || s.plain && !s.inner {
+		return !s.never
+	}
+	at := pair{s, v}
+	switch c.known[at] {
+	case fits:
+		return c.spend(1)
+	case differs:
+		c.spend(1)
+		return false
+	}
+	if depth > checkDepth {
+		c.spent = true
+	}
+	if !c.spend(8) {
+		return false
+	}
+	ok := (s.plain || c.says(s, v, depth)) && (!s.inner || c.combined(s, v, depth))
+	if c.known[at] = differs; ok {
+		c.known[at] = fits
+	}
+	return ok && !c.spent
+}
+
+// own compares a value with a rule's own assertions, not with rules for the same value in it.
+func (c *checker) own(s *rule, v *schema.Node) bool { return !s.never && (s.plain || c.says(s, v, 0)) }
+
+func kindOf(v *schema.Node) kinds {
+	switch v.Kind() {
+	case schema.Null:
+		return null
+	case schema.Bool:
+		return boolean
+	case schema.Number:
+		if d, _ := newDecimal(v.Text); !d.isInteger() {
+			return fraction
+		}
+		return integer
+	case schema.String:
+		return text
+	case schema.Array:
+		return array
+	}
+	return object
+}
+
+func (c *checker) says(s *rule, v *schema.Node, depth int) bool {
+	kind := kindOf(v)
+	if s.kinds&kind == 0 || len(s.not) > 0 && c.among(s.not, v) {
+		return false
+	}
+	for _, values := range s.enums {
+		if !c.among(values, v) {
+			return false
+		}
+	}
+	switch kind {
+	case integer, fraction:
+		return s.number.takes(v)
+	case text:
+		return c.text(&s.text, v.Text)
+	case array:
+		return c.array(&s.array, v, depth)
+	case object:
+		return c.object(&s.object, v, depth)
+	}
+	return true
+}
+
+func (n *numberRule) takes(v *schema.Node) bool {
+	if n.min == nil && n.max == nil && n.steps == nil {
+		return true
+	}
+	x, _ := newDecimal(v.Text)
+	if n.min != nil {
+		if c := x.compare(n.min.decimal); c < 0 || c == 0 && n.min.exclusive {
+			return false
+		}
+	}
+	if n.max != nil {
+		if c := x.compare(n.max.decimal); c > 0 || c == 0 && n.max.exclusive {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(n.steps, func(step decimal) bool { return !x.multipleOf(step) })
+}
+
+func within(n, least, most int) bool { return n >= least && (most == none || n <= most) }
+
+func (c *checker) text(t *textRule, s string) bool {
+	if !c.spend(1+len(s)>>6) || !within(utf8.RuneCountInString(s), t.min, t.max) {
+		return false
+	}
+	for _, p := range t.patterns {
+		if !c.spend(4+len(s)) || c.matches(p.text, s) == p.not {
+			return false
+		}
+	}
+	for _, p := range t.formats {
+		if !c.spend(4+len(s)) || c.ofFormat(p.text, s) == p.not {
+			return false
+		}
+	}
+	return true
+}
+
+// combined applies the rules for the same value.
+func (c *checker) combined(s *rule, v *schema.Node, depth int) bool {
+	valid := func(s *rule) bool { return c.spend(1) && c.valid(s, v, depth+1) }
+	for _, a := range s.allOf {
+		if !valid(a) {
+			return false
+		}
+	}
+	for _, list := range s.anyOf {
+		if !slices.ContainsFunc(list, valid) {
+			return false
+		}
+	}
+	for _, list := range s.oneOf {
+		n := 0
+		for _, a := range list {
+			if valid(a) {
+				n++
+			}
+		}
+		if n != 1 {
+			return false
+		}
+	}
+	if slices.ContainsFunc(s.nots, valid) {
+		return false
+	}
+	if s.cond != nil {
+		then := s.els
+		if valid(s.cond) {
+			then = s.then
+		}
+		return then == nil || valid(then)
+	}
+	return !c.spent
+}
+
+func (c *checker) object(o *objectRule, v *schema.Node, depth int) bool {
+	if !within(len(v.Items), o.min, o.max) {
+		return false
+	}
+	for _, name := range o.required {
+		if !c.spend(1) || v.Member(name) == nil {
+			return false
+		}
+	}
+	for _, d := range o.dependent {
+		if c.spend(1+len(d.required)) && v.Member(d.name) != nil && slices.ContainsFunc(d.required, func(name string) bool { return v.Member(name) == nil }) {
+			return false
+		}
+	}
+	for i := range v.Items {
+		if !c.spend(2) {
+			return false
+		}
+		e := &v.Items[i]
+		sub := o.prop(e.Key)
+		known := sub != nil
+		if known && !c.valid(sub, e, depth+1) {
+			return false
+		}
+		for _, p := range o.patterns {
+			if c.spend(4+len(e.Key)) && c.matches(p.name, e.Key) {
+				if known = true; !c.valid(p.rule, e, depth+1) {
+					return false
+				}
+			}
+		}
+		if !known && o.additional != nil && !c.valid(o.additional, e, depth+1) {
+			return false
+		}
+		if o.names != nil && !c.valid(o.names, schema.NewString(e.Key), depth+1) {
+			return false
+		}
+	}
+	return !c.spent
+}
+
+func (c *checker) array(a *arrayRule, v *schema.Node, depth int) bool {
+	if !within(len(v.Items), a.min, a.max) {
+		return false
+	}
+	seen := set{}
+	for i := range v.Items {
+		if !c.spend(2) {
+			return false
+		}
+		e, sub := &v.Items[i], a.items
+		if i < len(a.prefix) {
+			sub = a.prefix[i]
+		}
+		if sub != nil && !c.valid(sub, e, depth+1) {
+			return false
+		}
+		if a.unique {
+			if c.has(seen, e) {
+				return false
+			}
+			c.add(seen, e)
+		}
+	}
+	for _, k := range a.contains {
+		n := 0
+		for i := range v.Items {
+			if c.spend(1) && c.valid(k.rule, &v.Items[i], depth+1) {
+				n++
+			}
+		}
+		if !within(n, k.min, k.max) {
+			return false
+		}
+	}
+	return !c.spent
+}

@@ -1,0 +1,523 @@
+package jsonschema
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"hearth/internal/grammar"
+	"hearth/internal/schema"
+)
+
+// form is rules that hold for a value all at once, without alternatives: what allOf, $ref, anyOf, oneOf, not and if come to when
+// one alternative of each is taken.
+type form struct {
+	rules   []*rule // those with assertions of their own
+	kinds   kinds
+	seen    []*rule
+	pending []choice // alternatives of which one is still to be taken
+	never   bool
+}
+
+// choice is alternatives of which one holds, each of several rules.
+type choice [][]*rule
+
+// Bounds of what schemas combine to.
+const (
+	maxForms    = 1 << 12 // alternatives of one value
+	maxAllForms = 1 << 16 // of all values
+	mostProof   = 3       // levels of members that are looked at to prove that no value follows
+)
+
+// add makes a rule hold.
+func (r *reader) add(f *form, s *rule) {
+	if f.never = f.never || s.never; f.never {
+		return
+	}
+	if slices.Contains(f.seen, s) || s.plain && !s.inner {
+		return
+	}
+	f.seen = append(f.seen, s)
+	if !s.plain {
+		f.rules = append(f.rules, s)
+		if f.kinds &= s.kinds; f.kinds == 0 {
+			f.never = true
+			return
+		}
+	}
+	if !s.inner {
+		return
+	}
+	for _, a := range s.allOf {
+		r.add(f, a)
+	}
+	pend := func(alts [][]*rule) {
+		if len(alts) == 1 {
+			for _, a := range alts[0] {
+				r.add(f, a)
+			}
+			return
+		}
+		f.pending = append(f.pending, alts)
+	}
+	for _, n := range s.nots {
+		if alts, ok := r.negate(n); ok {
+			pend(each(alts))
+		} else {
+			r.lacks(s.at, "not", "it is held for type, enum, const, required, properties, bounds, patterns and what these are combined to")
+		}
+	}
+	for _, list := range s.anyOf {
+		pend(each(list))
+	}
+	for _, list := range s.oneOf {
+		pend(r.oneOf(s, list))
+	}
+	if s.cond != nil && (s.then != nil || s.els != nil) {
+		if not := r.opposite(s.cond); not != nil {
+			yes, no := []*rule{s.cond}, []*rule{not}
+			if s.then != nil {
+				yes = append(yes, s.then)
+			}
+			if s.els != nil {
+				no = append(no, s.els)
+			}
+			pend([][]*rule{yes, no})
+		} else {
+			r.lacks(s.at, "if", "it is held where it asks for what not is held for")
+		}
+	}
+}
+
+func each(list []*rule) [][]*rule {
+	out := make([][]*rule, len(list))
+	for i, s := range list {
+		out[i] = []*rule{s}
+	}
+	return out
+}
+
+// mostBranches is the most schemas of a oneOf of which each is held against all others.
+const mostBranches = 128
+
+// oneOf is alternatives that exclude each other: each is one schema and not those others that may hold beside it.
+func (r *reader) oneOf(s *rule, list []*rule) [][]*rule {
+	if known := r.ones[s]; known != nil {
+		return known
+	}
+	out, exact := each(list), len(list) <= mostBranches
+	for i := 0; exact && i < len(list); i++ {
+		for j, other := range list {
+			if j == i || r.disjoint(list[i], other) {
+				continue
+			}
+			not := r.opposite(other)
+			if not == nil {
+				exact = false
+				break
+			}
+			out[i] = append(out[i], not)
+		}
+	}
+	if !exact {
+		out = each(list)
+		r.lacks(s.at, "oneOf", "several of its schemas may hold at once, so it is held as anyOf is")
+	}
+	r.ones[s] = out
+	return out
+}
+
+// opposite is a rule that holds where s does not, nil if there is none.
+func (r *reader) opposite(s *rule) *rule {
+	if _, ok := r.negate(s); !ok {
+		return nil
+	}
+	if n := r.opposites[s]; n != nil {
+		return n
+	}
+	n := r.make(s.at)
+	n.nots, n.inner = []*rule{s}, true
+	r.opposites[s] = n
+	return n
+}
+
+// negation is rules of which one holds where another rule does not.
+type negation struct {
+	alts []*rule
+	ok   bool
+}
+
+// negate gives rules of which one holds exactly where s does not. It reports false if no rules say so.
+func (r *reader) negate(s *rule) ([]*rule, bool) {
+	n, known := r.negations[s]
+	if !known {
+		n = &negation{ok: true}
+		r.negated(n, s)
+		r.negations[s] = n
+	}
+	return n.alts, n.ok
+}
+
+func (r *reader) negated(n *negation, s *rule) {
+	add := func(of kinds, set func(a *rule)) {
+		a := r.make(s.at)
+		a.kinds, a.plain = of, false
+		set(a)
+		n.alts = append(n.alts, a)
+	}
+	opposite := func(x *rule) *rule {
+		o := r.opposite(x)
+		if o == nil {
+			n.ok = false
+			o = r.make(s.at)
+		}
+		return o
+	}
+	inner := func(set func(a *rule)) {
+		a := r.make(s.at)
+		a.inner = true
+		set(a)
+		n.alts = append(n.alts, a)
+	}
+	if s.never {
+		n.alts = []*rule{r.make(s.at)}
+		return
+	}
+	if s.kinds != all {
+		add(all&^s.kinds, func(*rule) {})
+	}
+	for _, values := range s.enums {
+		add(all, func(a *rule) { a.not = values })
+	}
+	if len(s.not) > 0 {
+		add(all, func(a *rule) { a.enums = [][]*schema.Node{s.not} })
+	}
+	if m := s.number.min; m != nil {
+		add(number, func(a *rule) { a.number.max = &bound{m.decimal, !m.exclusive} })
+	}
+	if m := s.number.max; m != nil {
+		add(number, func(a *rule) { a.number.min = &bound{m.decimal, !m.exclusive} })
+	}
+	t := &s.text
+	if t.min > 0 {
+		add(text, func(a *rule) { a.text.max = t.min - 1 })
+	}
+	if t.max != none {
+		add(text, func(a *rule) { a.text.min = t.max + 1 })
+	}
+	for _, p := range t.patterns {
+		add(text, func(a *rule) { a.text.patterns = []pattern{{p.text, !p.not}} })
+	}
+	for _, p := range t.formats {
+		add(text, func(a *rule) { a.text.formats = []pattern{{p.text, !p.not}} })
+	}
+	r.negatedArray(n, &s.array, add, opposite)
+	r.negatedObject(n, &s.object, add, opposite)
+	for _, x := range s.allOf {
+		n.alts = append(n.alts, opposite(x))
+	}
+	for _, list := range s.anyOf {
+		inner(func(a *rule) {
+			for _, x := range list {
+				a.allOf = append(a.allOf, opposite(x))
+			}
+		})
+	}
+	n.alts = append(n.alts, s.nots...)
+	if s.cond != nil && s.then != nil {
+		inner(func(a *rule) { a.allOf = []*rule{s.cond, opposite(s.then)} })
+	}
+	if s.cond != nil && s.els != nil {
+		inner(func(a *rule) { a.allOf = []*rule{opposite(s.cond), opposite(s.els)} })
+	}
+	n.ok = n.ok && len(s.number.steps)+len(s.oneOf) == 0
+	if n.alts == nil {
+		a := r.make(s.at)
+		a.never = true
+		n.alts = []*rule{a}
+	}
+}
+
+func (r *reader) negatedArray(n *negation, a *arrayRule, add func(kinds, func(*rule)), opposite func(*rule) *rule) {
+	if a.min > 0 {
+		add(array, func(o *rule) { o.array.max = a.min - 1 })
+	}
+	if a.max != none {
+		add(array, func(o *rule) { o.array.min = a.max + 1 })
+	}
+	for i, p := range a.prefix {
+		add(array, func(o *rule) {
+			o.array.min = i + 1
+			for range i {
+				o.array.prefix = append(o.array.prefix, r.make(p.at))
+			}
+			o.array.prefix = append(o.array.prefix, opposite(p))
+		})
+	}
+	if a.items != nil {
+		if n.ok = n.ok && len(a.prefix) == 0; n.ok {
+			add(array, func(o *rule) { o.array.contains = []contains{{opposite(a.items), 1, none}} })
+		}
+	}
+	for _, c := range a.contains {
+		if c.min == 1 {
+			add(array, func(o *rule) { o.array.items = opposite(c.rule) })
+		}
+		n.ok = n.ok && c.min <= 1 && c.max == none
+	}
+	n.ok = n.ok && !a.unique
+}
+
+func (r *reader) negatedObject(n *negation, o *objectRule, add func(kinds, func(*rule)), opposite func(*rule) *rule) {
+	if o.min > 0 {
+		add(object, func(a *rule) { a.object.max = o.min - 1 })
+	}
+	if o.max != none {
+		add(object, func(a *rule) { a.object.min = o.max + 1 })
+	}
+	for _, p := range o.props {
+		add(object, func(a *rule) {
+			a.object.required = []string{p.name}
+			a.object.props = []member{{p.name, opposite(p.rule)}}
+		})
+	}
+	never := func(at *place) *rule {
+		s := r.make(at)
+		s.never = true
+		return s
+	}
+	for _, name := range o.required {
+		add(object, func(a *rule) { a.object.props = []member{{name, never(a.at)}} })
+	}
+	for _, d := range o.dependent {
+		for _, name := range d.required {
+			add(object, func(a *rule) {
+				a.object.required = []string{d.name}
+				if name == d.name {
+					a.never = true
+				}
+				a.object.props = []member{{name, never(a.at)}}
+			})
+		}
+	}
+	trivial := o.additional == nil || !o.additional.never && o.additional.plain && !o.additional.inner
+	n.ok = n.ok && len(o.patterns) == 0 && trivial && o.names == nil
+}
+
+// key stands for a list of rules.
+func key(kind byte, rules []*rule) string {
+	b := []byte{kind}
+	for _, s := range rules {
+		b = binary.AppendUvarint(b, uint64(s.id))
+	}
+	return string(b)
+}
+
+// forms are the alternatives of what several rules take.
+func (r *reader) forms(rules []*rule) []*form {
+	k := key('f', rules)
+	if known, ok := r.known[k]; ok {
+		return known
+	}
+	f := &form{kinds: all}
+	for _, s := range rules {
+		r.add(f, s)
+	}
+	out := r.resolve(nil, f)
+	r.known[k] = out
+	return out
+}
+
+// resolve appends the forms that taking alternatives leads to.
+func (r *reader) resolve(out []*form, f *form) []*form {
+	if r.formed++; r.formed > maxAllForms {
+		panic(stop{&grammar.LimitError{What: "alternatives that its schemas combine to", Limit: maxAllForms}})
+	}
+	if r.formed%256 == 0 && r.ctx.Err() != nil {
+		panic(stop{r.ctx.Err()})
+	}
+	if f.never || len(f.rules) > 1 && r.empty(f, mostProof) {
+		return out
+	}
+	if len(f.pending) == 0 {
+		if len(out) >= maxForms {
+			panic(stop{&grammar.LimitError{What: "alternatives that its schemas combine to for one value", Limit: maxForms}})
+		}
+		return append(out, f)
+	}
+	for _, alt := range f.pending[0] {
+		next := &form{rules: slices.Clip(f.rules), kinds: f.kinds, seen: slices.Clip(f.seen), pending: slices.Clip(f.pending[1:])}
+		for _, s := range alt {
+			r.add(next, s)
+		}
+		out = r.resolve(out, next)
+	}
+	return out
+}
+
+// disjoint tells whether no value can follow both of two rules, as far as that is easily proved.
+func (r *reader) disjoint(a, b *rule) bool {
+	k := [2]*rule{a, b}
+	if b.id < a.id {
+		k = [2]*rule{b, a}
+	}
+	known, ok := r.apart[k]
+	if !ok {
+		f := &form{kinds: all}
+		r.add(f, a)
+		r.add(f, b)
+		known = r.empty(f, mostProof)
+		for i := 0; !known && i < len(f.pending); i++ { // all alternatives of one choice are empty
+			known = !slices.ContainsFunc(f.pending[i], func(alt []*rule) bool {
+				next := &form{rules: slices.Clip(f.rules), kinds: f.kinds, seen: slices.Clip(f.seen)}
+				for _, s := range alt {
+					r.add(next, s)
+				}
+				return !r.empty(next, mostProof)
+			})
+		}
+		r.apart[k] = known
+	}
+	return known
+}
+
+// empty tells whether no value can follow a form, as far as that is easily proved.
+func (r *reader) empty(f *form, level int) bool {
+	if f.never {
+		return true
+	}
+	if values, ok := r.values(f); ok {
+		return len(values) == 0
+	}
+	left := f.kinds
+	n := f.numbers()
+	if n.min != nil && n.max != nil {
+		if c := n.min.compare(n.max.decimal); c > 0 || c == 0 && (n.min.exclusive || n.max.exclusive) {
+			left &^= number
+		}
+	}
+	if t := f.texts(); t.max != none && t.min > t.max {
+		left &^= text
+	}
+	least, most := f.count(func(s *rule) (int, int) { return s.array.min, s.array.max })
+	if most != none && least > most {
+		left &^= array
+	}
+	if left&object != 0 && level > 0 && r.emptyObject(f, level) {
+		left &^= object
+	}
+	return left == 0
+}
+
+func (r *reader) emptyObject(f *form, level int) bool {
+	least, most := f.count(func(s *rule) (int, int) { return s.object.min, s.object.max })
+	if most != none && least > most {
+		return true
+	}
+	for _, s := range f.rules {
+		for _, name := range s.object.required {
+			rules := r.memberRules(f, name)
+			if len(rules) < 2 && !(len(rules) == 1 && rules[0].never) {
+				continue
+			}
+			m := &form{kinds: all}
+			for _, s := range rules {
+				r.add(m, s)
+			}
+			if r.empty(m, level-1) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// count is the tighter of all bounds.
+func (f *form) count(of func(s *rule) (least, most int)) (least, most int) {
+	most = none
+	for _, s := range f.rules {
+		lo, hi := of(s)
+		least = max(least, lo)
+		if hi != none && (most == none || hi < most) {
+			most = hi
+		}
+	}
+	return least, most
+}
+
+// numbers are all bounds of numbers.
+func (f *form) numbers() (n numberRule) {
+	for _, s := range f.rules {
+		if m := s.number.min; m != nil {
+			if n.min == nil || m.compare(n.min.decimal) > 0 || m.compare(n.min.decimal) == 0 && m.exclusive {
+				n.min = m
+			}
+		}
+		if m := s.number.max; m != nil {
+			if n.max == nil || m.compare(n.max.decimal) < 0 || m.compare(n.max.decimal) == 0 && m.exclusive {
+				n.max = m
+			}
+		}
+		n.steps = append(n.steps, s.number.steps...)
+	}
+	return n
+}
+
+// texts are all bounds of strings.
+func (f *form) texts() (t textRule) {
+	t.min, t.max = f.count(func(s *rule) (int, int) { return s.text.min, s.text.max })
+	for _, s := range f.rules {
+		t.patterns, t.formats = append(t.patterns, s.text.patterns...), append(t.formats, s.text.formats...)
+	}
+	return t
+}
+
+// memberRules are those of an object's member of that name.
+func (r *reader) memberRules(f *form, name string) (out []*rule) {
+	for _, s := range f.rules {
+		o := &s.object
+		found := false
+		if p := o.prop(name); p != nil {
+			found, out = true, append(out, p)
+		}
+		for _, p := range o.patterns {
+			if r.matches(p.name, name) {
+				found, out = true, append(out, p.rule)
+			}
+		}
+		if !found && o.additional != nil {
+			out = append(out, o.additional)
+		}
+	}
+	return out
+}
+
+// elementRules are those of an array's element.
+func (f *form) elementRules(i int) (out []*rule) {
+	for _, s := range f.rules {
+		if a := &s.array; i < len(a.prefix) {
+			out = append(out, a.prefix[i])
+		} else if a.items != nil {
+			out = append(out, a.items)
+		}
+	}
+	return out
+}
+
+// values are all that a form can be, if an enum says so.
+func (r *reader) values(f *form) ([]*schema.Node, bool) {
+	i := slices.IndexFunc(f.rules, func(s *rule) bool { return len(s.enums) > 0 })
+	if i < 0 {
+		return nil, false
+	}
+	var out []*schema.Node
+	c := r.checker()
+	for _, v := range f.rules[i].enums[0] {
+		if !slices.ContainsFunc(f.rules, func(s *rule) bool { return !c.own(s, v) }) {
+			out = append(out, v)
+		}
+	}
+	if c.spent {
+		panic(stop{&grammar.LimitError{What: "steps to compare the values of enums", Limit: checkSteps}})
+	}
+	return out, true
+}

@@ -1,0 +1,202 @@
+package jsonschema
+
+import (
+	"hearth/internal/grammar"
+	"hearth/internal/schema"
+	"slices"
+	"strings"
+)
+
+// compiler makes a grammar of rules.
+type compiler struct {
+	*reader
+	b            *grammar.Builder
+	o            Options
+	comma, colon *grammar.Expr
+	char         *grammar.Expr            // any character within quotes
+	exprOf       map[string]*grammar.Expr // of values, by the rules that they follow
+	ruleOf       map[string]*grammar.Rule // of arrays and objects likewise
+	named        map[*grammar.Expr]*grammar.Rule
+	patternExprs map[string]*grammar.Expr
+	formatExprs  map[string]*grammar.Expr
+	steps        map[int]*grammar.Expr
+	todo         []func() // rules to be defined
+	anything     *grammar.Expr
+}
+
+func newCompiler(r *reader, b *grammar.Builder, o Options) *compiler {
+	comma, colon := o.between()
+	return &compiler{reader: r, b: b, o: o, comma: b.Literal(comma), colon: b.Literal(colon), char: chars(b, everyChar),
+		exprOf: map[string]*grammar.Expr{}, ruleOf: map[string]*grammar.Rule{}, named: map[*grammar.Expr]*grammar.Rule{},
+		patternExprs: map[string]*grammar.Expr{}, formatExprs: map[string]*grammar.Expr{}, steps: map[int]*grammar.Expr{}}
+}
+
+// define gives the rules that were met their expressions, and those that are met by that.
+func (c *compiler) define() {
+	for n := 0; len(c.todo) > 0; n++ {
+		next := c.todo[len(c.todo)-1]
+		c.todo = c.todo[:len(c.todo)-1]
+		next()
+		if err := c.b.Err(); err != nil {
+			panic(stop{err})
+		}
+		if n%64 == 0 && c.ctx.Err() != nil {
+			panic(stop{c.ctx.Err()})
+		}
+	}
+}
+
+// shared is a rule of an expression, one for equal ones.
+func (c *compiler) shared(name string, e *grammar.Expr) *grammar.Expr {
+	if e == c.b.Never() {
+		return e
+	}
+	r := c.named[e]
+	if r == nil {
+		r = c.b.Rule(name)
+		c.b.Define(r, e)
+		c.named[e] = r
+	}
+	return c.b.Ref(r)
+}
+
+// quoted is the strings of what is within quotes.
+func (c *compiler) quoted(e *grammar.Expr) *grammar.Expr {
+	q := c.b.Literal(`"`)
+	return c.shared("string", c.b.Seq(q, e, q))
+}
+
+// value is what follows several rules. A form that ends by itself is apart from numbers, which may go on.
+func (c *compiler) value(rules []*rule) *grammar.Expr {
+	k := key('v', rules)
+	if e, ok := c.exprOf[k]; ok {
+		return e
+	}
+	var ending, numbers []*grammar.Expr
+	for _, f := range c.forms(rules) {
+		end, num := c.form(f)
+		ending, numbers = append(ending, end), append(numbers, num)
+	}
+	end := c.b.Or(ending...)
+	if end.Regular() && len(ending) > 0 || len(ending) > 1 {
+		end = c.shared("value", end)
+	}
+	e := c.b.Or(append(numbers, end)...)
+	c.exprOf[k] = e
+	return e
+}
+
+// form is what follows a form: what ends by itself, and numbers.
+func (c *compiler) form(f *form) (ending, numbers *grammar.Expr) {
+	b := c.b
+	if len(f.rules) == 0 {
+		return c.any(), digits{b}.any()
+	}
+	if values, ok := c.values(f); ok {
+		var end, num []string
+		for _, v := range values {
+			var s strings.Builder
+			if c.o.write(&s, v); v.Kind() == schema.Number {
+				num = append(num, s.String())
+			} else {
+				end = append(end, s.String())
+			}
+		}
+		return b.Choice(end...), b.Choice(num...)
+	}
+	var words []string
+	alts := []*grammar.Expr{}
+	if f.kinds&null != 0 {
+		words = append(words, "null")
+	}
+	if f.kinds&boolean != 0 {
+		words = append(words, "true", "false")
+	}
+	for _, s := range f.rules {
+		for _, v := range s.not {
+			if k := v.Kind(); k == schema.Null || k == schema.Bool {
+				words = slices.DeleteFunc(words, func(w string) bool { return w == v.Text })
+			} else if (k == schema.Array || k == schema.Object) && f.kinds&kindOf(v) != 0 && len(v.Items) > 0 {
+				c.lacks(s.at, "not", "of single arrays and objects it is held for empty ones")
+			}
+		}
+	}
+	alts, numbers = append(alts, b.Choice(words...)), b.Never()
+	if f.kinds&number != 0 {
+		numbers = c.number(f)
+	}
+	if f.kinds&text != 0 {
+		alts = append(alts, c.quoted(c.text(f)))
+	}
+	if f.kinds&array != 0 {
+		alts = append(alts, c.container("array", f, c.array))
+	}
+	if f.kinds&object != 0 {
+		alts = append(alts, c.container("object", f, c.object))
+	}
+	return b.Or(alts...), numbers
+}
+
+// container is the rule of a form's arrays or objects, which is defined later: they hold themselves where a schema is recursive.
+func (c *compiler) container(name string, f *form, body func(*form) *grammar.Expr) *grammar.Expr {
+	k := key(name[0], f.rules)
+	r := c.ruleOf[k]
+	if r == nil {
+		r = c.b.Rule(name)
+		c.ruleOf[k] = r
+		c.todo = append(c.todo, func() { c.b.Define(r, body(f)) })
+	}
+	return c.b.Ref(r)
+}
+
+// excludesEmpty tells whether a form excludes the empty array or object.
+func (f *form) excludesEmpty(k schema.Kind) bool {
+	return slices.ContainsFunc(f.rules, func(s *rule) bool {
+		return slices.ContainsFunc(s.not, func(v *schema.Node) bool { return v.Kind() == k && len(v.Items) == 0 })
+	})
+}
+
+// any is all values but numbers.
+func (c *compiler) any() *grammar.Expr {
+	if c.anything != nil {
+		return c.anything
+	}
+	b := c.b
+	value, list, members := b.Rule("json.value"), b.Rule("json.array"), b.Rule("json.object")
+	c.anything = b.Ref(value)
+	str := c.quoted(b.Repeat(c.char, 0, -1))
+	each := b.Or(c.anything, digits{b}.any())
+	b.Define(list, b.Seq(b.Literal("["), c.list(each, 0, none), b.Literal("]")))
+	b.Define(members, b.Seq(b.Literal("{"), c.list(b.Seq(str, c.colon, each), 0, none), b.Literal("}")))
+	b.Define(value, b.Or(str, b.Ref(list), b.Ref(members), b.Choice("true", "false", "null")))
+	return c.anything
+}
+
+// list is so many elements with commas between them.
+func (c *compiler) list(e *grammar.Expr, least, most int) *grammar.Expr {
+	if most == 0 {
+		if least > 0 {
+			return c.b.Never()
+		}
+		return c.b.Empty()
+	}
+	if most != none {
+		most--
+	}
+	l := c.b.Seq(e, c.more(e, max(least-1, 0), most))
+	if least == 0 {
+		l = c.b.Optional(l)
+	}
+	return l
+}
+
+// more is so many elements, each behind a comma.
+func (c *compiler) more(e *grammar.Expr, least, most int) *grammar.Expr {
+	if most != none && least > most {
+		return c.b.Never()
+	}
+	if most > grammar.MaxRepeat {
+		most = none
+	}
+	return c.b.Repeat(c.b.Seq(c.comma, e), least, most)
+}

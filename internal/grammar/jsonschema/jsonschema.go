@@ -1,0 +1,111 @@
+// Package jsonschema makes grammars of JSON Schemas (draft 2020-12, and what is left of those before it), and checks values
+// against them. A schema is read into rules once; what is wrong in it is an Error.
+//
+// There are two readings of a schema. Written is the grammar: what a model is held to. Members come in the order in which the
+// schema has them, those that it does not name last; there is one spacing, and strings, numbers of an enum and whole numbers have
+// one spelling each. Accepted is the check: members in any order, any white space, any spelling. What is written is accepted,
+// but for the keywords that Compile reports: those are not held and have to be checked afterwards.
+package jsonschema
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"hearth/internal/grammar"
+	"hearth/internal/schema"
+)
+
+// Options say how values are written.
+type Options struct {
+	Compact bool // "," and ":" instead of ", " and ": "
+}
+
+// Unheld is a keyword that a grammar is not held to, or not in all cases.
+type Unheld struct {
+	Pointer string // JSON Pointer of the schema that has it
+	Keyword string
+	Why     string
+}
+
+func (u Unheld) String() string {
+	return fmt.Sprintf("%s at %s: %s", u.Keyword, quotePointer(u.Pointer), u.Why)
+}
+
+// Schema is a JSON Schema that was read. It belongs to one goroutine at a time.
+type Schema struct {
+	reader *reader
+	root   *rule
+}
+
+// Read reads a schema, with all that it refers to. What is wrong in it is an *Error; a *grammar.LimitError is one that is too
+// large.
+func Read(ctx context.Context, root *schema.Node) (s *Schema, err error) {
+	defer caught(&err)
+	r := &reader{ctx: ctx, root: root, rules: map[*schema.Node]*rule{}, patterns: grammar.NewBuilder(), exprs: map[string]*grammar.Expr{},
+		combined: combined{map[string][]*form{}, 0, map[*rule][][]*rule{}, map[*rule]*rule{}, map[*rule]*negation{}, map[[2]*rule]bool{}}}
+	if root.Kind() != schema.Object && root.Kind() != schema.Bool {
+		return nil, &Error{"", "schema", "is neither an object nor a boolean"}
+	}
+	s = &Schema{r, r.rule(root, &place{}, 0)}
+	r.loops()
+	return s, nil
+}
+
+// Grammar is the grammar of what is written, with the keywords that it does not hold. The error is grammar.ErrNothing where no
+// value follows the schema, and a *grammar.LimitError where the grammar is too large.
+func (s *Schema) Grammar(ctx context.Context, o Options) (*grammar.Grammar, []Unheld, error) {
+	b := grammar.NewBuilder()
+	root := b.Rule("schema")
+	e, unheld, err := s.Build(ctx, b, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	b.Define(root, e)
+	g, err := b.Compile(root)
+	return g, unheld, err
+}
+
+// Build adds the values of a schema to a grammar of which they are a part.
+func (s *Schema) Build(ctx context.Context, b *grammar.Builder, o Options) (e *grammar.Expr, unheld []Unheld, err error) {
+	defer caught(&err)
+	r := s.reader
+	r.ctx = ctx
+	c := newCompiler(r, b, o)
+	e = c.value([]*rule{s.root})
+	c.define()
+	unheld = slices.Clone(r.unheld)
+	slices.SortFunc(unheld, func(a, b Unheld) int { return strings.Compare(a.Pointer+a.Keyword, b.Pointer+b.Keyword) })
+	return e, unheld, b.Err()
+}
+
+// Verdict is what came out of a check.
+type Verdict uint8
+
+const (
+	Valid Verdict = iota
+	Invalid
+	Unchecked // it would have taken too much work, or nobody waits for it any more
+)
+
+// Check compares a value with the schema. All checks of a Schema share a bound of work.
+func (s *Schema) Check(ctx context.Context, v *schema.Node) (verdict Verdict) {
+	var err error
+	defer func() {
+		if err != nil {
+			verdict = Unchecked
+		}
+	}()
+	defer caught(&err)
+	c := s.reader.checker()
+	c.ctx = ctx
+	ok := c.valid(s.root, v, 0)
+	switch {
+	case c.spent:
+		return Unchecked
+	case ok:
+		return Valid
+	}
+	return Invalid
+}
