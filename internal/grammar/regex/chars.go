@@ -15,8 +15,27 @@ var (
 	digits   = []grammar.RuneRange{{Lo: '0', Hi: '9'}}
 	words    = []grammar.RuneRange{{Lo: '0', Hi: '9'}, {Lo: 'A', Hi: 'Z'}, {Lo: '_', Hi: '_'}, {Lo: 'a', Hi: 'z'}}
 	lineEnds = []grammar.RuneRange{{Lo: '\n', Hi: '\n'}, {Lo: '\r', Hi: '\r'}, {Lo: 0x2028, Hi: 0x2029}}
+	lineFeed = []grammar.RuneRange{{Lo: '\n', Hi: '\n'}}
 	spaces   = grammar.Ranges(append(ranges(unicode.Zs), grammar.RuneRange{Lo: '\t', Hi: '\r'}, grammar.RuneRange{Lo: 0x2028, Hi: 0x2029}, grammar.RuneRange{Lo: 0xFEFF, Hi: 0xFEFF})...)
 )
+
+// python are the classes of Python's re.
+var python = sync.OnceValue(func() (c struct{ digits, words, spaces []grammar.RuneRange }) {
+	c.digits = ranges(unicode.Nd)
+	c.words = grammar.Ranges(append(append(ranges(unicode.L), ranges(unicode.N)...), grammar.RuneRange{Lo: '_', Hi: '_'})...)
+	c.spaces = grammar.Ranges(append(ranges(unicode.Z), grammar.RuneRange{Lo: '\t', Hi: '\r'}, grammar.RuneRange{Lo: 0x1c, Hi: 0x1f},
+		grammar.RuneRange{Lo: 0x85, Hi: 0x85})...)
+	return c
+})
+
+// posix are the classes that have names within classes, which are of ASCII.
+var posix = map[string][]grammar.RuneRange{
+	"alnum": {{Lo: '0', Hi: '9'}, {Lo: 'A', Hi: 'Z'}, {Lo: 'a', Hi: 'z'}}, "alpha": {{Lo: 'A', Hi: 'Z'}, {Lo: 'a', Hi: 'z'}},
+	"ascii": {{Lo: 0, Hi: 0x7f}}, "blank": {{Lo: '\t', Hi: '\t'}, {Lo: ' ', Hi: ' '}}, "cntrl": {{Lo: 0, Hi: 0x1f}, {Lo: 0x7f, Hi: 0x7f}},
+	"digit": digits, "graph": {{Lo: '!', Hi: '~'}}, "lower": {{Lo: 'a', Hi: 'z'}}, "print": {{Lo: ' ', Hi: '~'}},
+	"punct": {{Lo: '!', Hi: '/'}, {Lo: ':', Hi: '@'}, {Lo: '[', Hi: '`'}, {Lo: '{', Hi: '~'}}, "space": {{Lo: '\t', Hi: '\r'}, {Lo: ' ', Hi: ' '}},
+	"upper": {{Lo: 'A', Hi: 'Z'}}, "word": words, "xdigit": {{Lo: '0', Hi: '9'}, {Lo: 'A', Hi: 'F'}, {Lo: 'a', Hi: 'f'}},
+}
 
 func ranges(t *unicode.RangeTable) (out []grammar.RuneRange) {
 	add := func(lo, hi, stride rune) {

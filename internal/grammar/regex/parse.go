@@ -22,16 +22,19 @@ type node struct {
 type op uint8
 
 const (
-	opSet     op = iota // one character of set
-	opSeq               // parts, one after the other
-	opAlt               // any of the parts
-	opRepeat            // of the one part
-	opStart             // ^
-	opEnd               // $
-	opWord              // \b
-	opNoWord            // \B
-	opAhead             // (?=part)
-	opNoAhead           // (?!part)
+	opSet       op = iota // one character of set
+	opSeq                 // parts, one after the other
+	opAlt                 // any of the parts
+	opRepeat              // of the one part
+	opStart               // the beginning of the text
+	opEnd                 // its end
+	opLastEnd             // its end, also before a last line's end
+	opLineStart           // the beginning of a line
+	opLineEnd             // its end
+	opWord                // \b
+	opNoWord              // \B
+	opAhead               // (?=part)
+	opNoAhead             // (?!part)
 )
 
 func newNode(op op, parts ...*node) *node {
@@ -43,13 +46,25 @@ func newNode(op op, parts ...*node) *node {
 }
 
 // parser reads a pattern by the grammar of ECMA-262 with the u flag, and beyond it what many patterns have: a \ before any
-// punctuation, braces and closing brackets that stand for themselves, (?P<name>…) and flags at the beginning.
+// punctuation, braces and closing brackets that stand for themselves, (?P<name>…) and flags. With python it reads by Python's
+// grammar, and what only Rust's regex knows.
 type parser struct {
 	text   string
 	at     int
+	from   int // where the atom at hand begins
 	level  int
-	fold   bool // flag i
-	dotAll bool // flag s
+	python bool
+	part   bool
+	flags
+}
+
+// flags are those that are on.
+type flags struct {
+	fold    bool // i
+	dotAll  bool // s
+	lines   bool // m
+	verbose bool // x
+	ascii   bool // a
 }
 
 // stop ends the reading of a pattern by an error, from whatever depth.
@@ -61,7 +76,7 @@ func (p *parser) fail(format string, args ...any) {
 }
 
 func (p *parser) lacks(what string) {
-	panic(stop{&UnsupportedError{Pattern: p.text, At: p.at, What: what}})
+	panic(stop{&UnsupportedError{Pattern: p.text, At: p.from, What: what}})
 }
 
 func (p *parser) more() bool { return p.at < len(p.text) }
@@ -82,50 +97,70 @@ func (p *parser) rune() rune {
 }
 
 // parse reads the whole pattern.
-func parse(text, flags string) (n *node, err error) {
-	p := &parser{text: text}
+func parse(text string, o Options) (n *node, words []grammar.RuneRange, err error) {
+	p := &parser{text: text, python: o.Python, part: o.Part}
 	defer func() {
 		switch e := recover().(type) {
 		case nil:
 		case stop:
-			n, err = nil, e.error
+			err = e.error
 		default:
 			panic(e)
 		}
 	}()
 	switch {
 	case len(text) > maxPattern:
-		return nil, &grammar.LimitError{What: "bytes of a regular expression", Limit: maxPattern}
+		return nil, nil, &grammar.LimitError{What: "bytes of a regular expression", Limit: maxPattern}
 	case !utf8.ValidString(text):
 		p.fail("is not UTF-8")
 	}
-	p.flags(flags)
-	if rest, ok := strings.CutPrefix(text, "(?"); ok { // flags for the whole pattern, as Python writes them
-		if f, _, ok := strings.Cut(rest, ")"); ok && f != "" && strings.Trim(f, "imsux") == "" {
-			p.at = len("(?)") + len(f)
-			p.flags(f)
-		}
+	for _, f := range o.Flags {
+		p.flag(f, true)
 	}
 	n = p.alternatives()
 	if p.more() {
 		p.fail("has a ) that closes nothing")
 	}
-	return n, nil
+	return n, p.words(), nil
 }
 
-// flags sets those of a pattern.
-func (p *parser) flags(flags string) {
-	for _, f := range flags {
-		switch f {
-		case 'i':
-			p.fold = true
-		case 's':
-			p.dotAll = true
-		case 'u', 'v':
-		case 'm', 'x':
-			p.lacks("the flag " + string(f))
+// flag sets one of a pattern or a group.
+func (p *parser) flag(f rune, on bool) {
+	switch {
+	case f == 'i':
+		p.fold = on
+	case f == 's':
+		p.dotAll = on
+	case f == 'm' && p.python:
+		p.lines = on
+	case f == 'x' && p.python:
+		p.verbose = on
+	case f == 'a' && p.python:
+		p.ascii = on
+	case f == 'u' && p.python:
+		p.ascii = !on
+	case f == 'u' || f == 'v':
+	case strings.ContainsRune("mxlL", f):
+		p.lacks("the flag " + string(f))
+	default:
+		p.fail("has the flag %q, which does not exist", f)
+	}
+}
+
+// blanks takes what the flag x passes over.
+func (p *parser) blanks() {
+	for p.verbose && p.more() {
+		switch c := p.text[p.at]; {
+		case c == '#':
+			n := strings.IndexByte(p.text[p.at:], '\n')
+			if n < 0 {
+				n = len(p.text) - p.at
+			}
+			p.at += n
+		case c == ' ' || c >= '\t' && c <= '\r':
+			p.at++
 		default:
-			p.fail("has the flag %q, which does not exist", f)
+			return
 		}
 	}
 }
@@ -147,7 +182,7 @@ func (p *parser) alternatives() *node {
 
 func (p *parser) sequence() *node {
 	var parts []*node
-	for p.more() && p.text[p.at] != '|' && p.text[p.at] != ')' {
+	for p.blanks(); p.more() && p.text[p.at] != '|' && p.text[p.at] != ')'; p.blanks() {
 		parts = append(parts, p.repeated())
 	}
 	if len(parts) == 1 {
@@ -158,7 +193,10 @@ func (p *parser) sequence() *node {
 
 // repeated reads an atom or an assertion, and its quantifier.
 func (p *parser) repeated() *node {
+	p.from = p.at
 	n := p.atom()
+	p.blanks()
+	p.from = p.at
 	least, most, ok := p.quantifier()
 	if !ok {
 		return n
@@ -166,7 +204,12 @@ func (p *parser) repeated() *node {
 	if n.op >= opStart && n.op < opAhead {
 		p.fail("repeats an assertion")
 	}
-	p.take("?") // one that takes as little as it can matches the same texts
+	switch {
+	case p.take("?") && p.part: // else one that takes as little as it can matches the same texts
+		p.lacks("a quantifier that takes as little as it can (write what may come before the end, such as [^;]*;)")
+	case p.python && p.take("+"):
+		p.lacks("a quantifier that gives nothing back")
+	}
 	if _, _, again := p.quantifier(); again {
 		p.fail("has a quantifier after a quantifier")
 	}
@@ -186,7 +229,7 @@ func (p *parser) quantifier() (least, most int, ok bool) {
 	}
 	start := p.at
 	if p.take("{") {
-		if least, ok = p.number(); ok {
+		if least, ok = p.number(); ok || p.python && strings.HasPrefix(p.text[p.at:], ",") && !strings.HasPrefix(p.text[p.at:], ",}") {
 			most = least
 			if p.take(",") {
 				if most, ok = p.number(); !ok {
@@ -233,9 +276,18 @@ func (p *parser) set(set []grammar.RuneRange) *node {
 func (p *parser) atom() *node {
 	switch c := p.rune(); c {
 	case '^':
-		return newNode(opStart)
+		if p.lines {
+			return p.assertion(opLineStart)
+		}
+		return p.assertion(opStart)
 	case '$':
-		return newNode(opEnd)
+		switch {
+		case p.lines:
+			return p.assertion(opLineEnd)
+		case p.python:
+			return p.assertion(opLastEnd)
+		}
+		return p.assertion(opEnd)
 	case '(':
 		return p.group()
 	case '[':
@@ -243,6 +295,9 @@ func (p *parser) atom() *node {
 	case '.':
 		if p.dotAll {
 			return p.set([]grammar.RuneRange{{Lo: 0, Hi: utf8.MaxRune}})
+		}
+		if p.python {
+			return p.set(grammar.OtherRanges(lineFeed...))
 		}
 		return p.set(grammar.OtherRanges(lineEnds...))
 	case '*', '+', '?':
@@ -252,10 +307,14 @@ func (p *parser) atom() *node {
 	case '\\':
 		switch {
 		case p.take("b"):
-			return newNode(opWord)
+			return p.assertion(opWord)
 		case p.take("B"):
-			return newNode(opNoWord)
-		case p.more() && p.text[p.at] >= '1' && p.text[p.at] <= '9', p.take("k<"):
+			return p.assertion(opNoWord)
+		case p.python && p.take("A"):
+			return p.assertion(opStart)
+		case p.python && (p.take("Z") || p.take("z")):
+			return p.assertion(opEnd)
+		case p.more() && p.text[p.at] >= '1' && p.text[p.at] <= '9' && (!p.python || p.octal(3) < 0), !p.python && p.take("k<"):
 			p.lacks("a reference back to a group")
 		}
 		set, _ := p.escape(false)
@@ -272,9 +331,17 @@ func (p *parser) atom() *node {
 	}
 }
 
+// assertion is one of what is around a place.
+func (p *parser) assertion(op op, parts ...*node) *node {
+	if p.part {
+		p.lacks("an assertion about what is around (^, $, \\b, a look ahead)")
+	}
+	return newNode(op, parts...)
+}
+
 // group reads what follows a parenthesis.
 func (p *parser) group() *node {
-	op := opSeq
+	op, before := opSeq, p.flags
 	if p.take("?") {
 		switch {
 		case p.take(":"):
@@ -290,43 +357,52 @@ func (p *parser) group() *node {
 				p.fail("has a group without a proper name")
 			}
 			p.at += end + 1
-		default:
-			return p.flagged()
+		case p.python && p.take("P="):
+			p.lacks("a reference back to a group")
+		case p.python && p.take("("):
+			p.lacks("a condition")
+		case p.python && p.take(">"):
+			p.lacks("a group that gives nothing back")
+		case p.python && p.take("#"):
+			if end := strings.IndexByte(p.text[p.at:], ')'); end >= 0 {
+				p.at += end + 1
+				return newNode(opSeq)
+			}
+			p.fail("has a comment that is not closed")
+		case p.flagged():
+			return newNode(opSeq)
 		}
+	}
+	if op != opSeq {
+		p.assertion(op)
 	}
 	n := p.alternatives()
 	p.closed()
+	p.flags = before
 	if op != opSeq {
 		n = newNode(op, n)
 	}
 	return n
 }
 
-// flagged reads a group with flags of its own: (?i:…), (?-i:…).
-func (p *parser) flagged() *node {
-	fold, dotAll := p.fold, p.dotAll
+// flagged reads the flags of a group, as in (?i-s:…), and tells whether they are those of all that follows around it, as in (?i).
+func (p *parser) flagged() bool {
 	on := true
-	for ; p.more() && p.text[p.at] != ':'; p.at++ {
+	for ; p.more(); p.at++ {
 		switch c := p.text[p.at]; {
 		case c == '-' && on:
 			on = false
-		case c == 'i':
-			p.fold = on
-		case c == 's':
-			p.dotAll = on
-		case c == 'm':
-			p.lacks("the flag m")
-		default:
+		case c == ':' || c == ')':
+			p.at++
+			return c == ')'
+		case c >= utf8.RuneSelf || !word(rune(c)):
 			p.fail("has a group (? of an unknown kind")
+		default:
+			p.flag(rune(c), on)
 		}
 	}
-	if !p.take(":") {
-		p.fail("has a group that is not closed")
-	}
-	n := p.alternatives()
-	p.closed()
-	p.fold, p.dotAll = fold, dotAll
-	return n
+	p.fail("has a group that is not closed")
+	return false
 }
 
 func (p *parser) closed() {
@@ -339,9 +415,12 @@ func (p *parser) closed() {
 func (p *parser) class() *node {
 	not := p.take("^")
 	var all []grammar.RuneRange
-	for !p.take("]") {
-		if !p.more() {
+	for first := true; first && p.python || !p.take("]"); first = false { // one that comes first is itself to Python
+		switch {
+		case !p.more():
 			p.fail("has a class that is not closed")
+		case p.python && (p.take("&&") || p.take("~~")):
+			p.lacks("&& or ~~ in a class")
 		}
 		set, single := p.member()
 		if single && strings.HasPrefix(p.text[p.at:], "-") && !strings.HasPrefix(p.text[p.at:], "-]") {
@@ -372,6 +451,9 @@ func (p *parser) class() *node {
 
 // member reads a character of a class, or an escape for several.
 func (p *parser) member() (set []grammar.RuneRange, single bool) {
+	if p.python && p.take("[:") {
+		return p.posix(), false
+	}
 	c := p.rune()
 	if c == '\\' {
 		return p.escape(true)
@@ -388,17 +470,17 @@ func (p *parser) escape(inClass bool) (set []grammar.RuneRange, single bool) {
 	c := p.rune()
 	switch c {
 	case 'd':
-		return digits, false
+		return p.digits(), false
 	case 'D':
-		return grammar.OtherRanges(digits...), false
+		return grammar.OtherRanges(p.digits()...), false
 	case 'w':
-		return words, false
+		return p.words(), false
 	case 'W':
-		return grammar.OtherRanges(words...), false
+		return grammar.OtherRanges(p.words()...), false
 	case 's':
-		return spaces, false
+		return p.spaces(), false
 	case 'S':
-		return grammar.OtherRanges(spaces...), false
+		return grammar.OtherRanges(p.spaces()...), false
 	case 't':
 		return one('\t')
 	case 'n':
@@ -410,6 +492,9 @@ func (p *parser) escape(inClass bool) (set []grammar.RuneRange, single bool) {
 	case 'r':
 		return one('\r')
 	case 'x':
+		if p.python && strings.HasPrefix(p.text[p.at:], "{") {
+			return one(p.unicode())
+		}
 		return one(p.hex(2))
 	case 'u':
 		return one(p.unicode())
@@ -420,14 +505,21 @@ func (p *parser) escape(inClass bool) (set []grammar.RuneRange, single bool) {
 		}
 		return set, false
 	case 'c':
-		if p.more() {
+		if p.more() && !p.python {
 			if l := p.text[p.at] | 0x20; l >= 'a' && l <= 'z' {
 				p.at++
 				return one(rune(l & 0x1f))
 			}
 		}
 		p.fail("has a \\c without a letter")
-	case '0':
+	case '0', '1', '2', '3', '4', '5', '6', '7':
+		if p.python {
+			p.at--
+			return one(p.octal(1))
+		}
+		if c != '0' {
+			break
+		}
 		if p.more() && p.text[p.at] >= '0' && p.text[p.at] <= '9' {
 			p.fail("has an octal escape")
 		}
@@ -435,6 +527,16 @@ func (p *parser) escape(inClass bool) (set []grammar.RuneRange, single bool) {
 	case 'b':
 		if inClass {
 			return one('\b')
+		}
+	}
+	if p.python {
+		switch {
+		case c == 'a':
+			return one('\a')
+		case c == 'U':
+			return one(p.hex(8))
+		case c == 'N':
+			p.lacks("a character by its name")
 		}
 	}
 	if c < utf8.RuneSelf && (word(c) && c != '_') {
@@ -453,7 +555,9 @@ func (p *parser) escape(inClass bool) (set []grammar.RuneRange, single bool) {
 func (p *parser) hex(n int) rune {
 	if p.at+n <= len(p.text) {
 		if x, err := strconv.ParseUint(p.text[p.at:p.at+n], 16, 32); err == nil {
-			p.at += n
+			if p.at += n; x > utf8.MaxRune {
+				p.fail("has an escape for no character")
+			}
 			return rune(x)
 		}
 	}
@@ -485,11 +589,51 @@ func (p *parser) unicode() rune {
 	return c
 }
 
+// octal reads up to three octal digits, at least so many, and gives -1 where there are fewer; then nothing is read.
+func (p *parser) octal(least int) rune {
+	n := 0
+	var c rune
+	for ; n < 3 && p.at+n < len(p.text) && p.text[p.at+n] >= '0' && p.text[p.at+n] <= '7'; n++ {
+		c = c<<3 | rune(p.text[p.at+n]-'0')
+	}
+	if n < least {
+		return -1
+	}
+	if least == 1 {
+		p.at += n
+	}
+	return c
+}
+
+// posix reads the name of a class such as [:alpha:], of which the beginning was read.
+func (p *parser) posix() []grammar.RuneRange {
+	name, _, ok := strings.Cut(p.text[p.at:], ":]")
+	set, known := posix[strings.TrimPrefix(name, "^")]
+	if !ok || !known {
+		p.fail("has a [: in a class without the name of a class and :]")
+	}
+	p.at += len(name) + len(":]")
+	if strings.HasPrefix(name, "^") {
+		return grammar.OtherRanges(set...)
+	}
+	return set
+}
+
 // property reads the braces of \p{…}.
 func (p *parser) property() []grammar.RuneRange {
+	if p.python && p.more() && p.text[p.at] != '{' { // \pL
+		if set, ok := property(p.text[p.at : p.at+1]); ok {
+			p.at++
+			return set
+		}
+	}
 	if p.take("{") {
 		if end := strings.IndexByte(p.text[p.at:], '}'); end > 0 {
 			name := p.text[p.at : p.at+end]
+			if t, ok := unicode.Scripts[name]; ok && p.python {
+				p.at += end + 1
+				return ranges(t)
+			}
 			if set, ok := property(name); ok {
 				p.at += end + 1
 				return set
@@ -499,6 +643,31 @@ func (p *parser) property() []grammar.RuneRange {
 	}
 	p.fail("has a \\p without a property in braces")
 	return nil
+}
+
+// digits, words and spaces are the classes \d, \w and \s.
+func (p *parser) digits() []grammar.RuneRange {
+	if p.python && !p.ascii {
+		return python().digits
+	}
+	return digits
+}
+
+func (p *parser) words() []grammar.RuneRange {
+	if p.python && !p.ascii {
+		return python().words
+	}
+	return words
+}
+
+func (p *parser) spaces() []grammar.RuneRange {
+	switch {
+	case !p.python:
+		return spaces
+	case p.ascii:
+		return posix["space"]
+	}
+	return python().spaces
 }
 
 func word(c rune) bool {

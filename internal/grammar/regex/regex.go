@@ -1,6 +1,6 @@
-// Package regex makes expressions of grammars out of regular expressions, as ECMA-262 writes them with its flag u: JSON Schema
-// means these, and other syntaxes' patterns are nearly the same. Anchors, word boundaries and looking ahead are kept to; what
-// isn't, references back and looking behind, is an UnsupportedError, and what is no regular expression a SyntaxError.
+// Package regex makes expressions of grammars out of regular expressions, as ECMA-262 writes them with its flag u, which JSON
+// Schema means, or as Python's re and Rust's regex do. Anchors, word boundaries and looking ahead are kept to; what isn't,
+// references back and looking behind, is an UnsupportedError, and what is no regular expression a SyntaxError.
 package regex
 
 import (
@@ -23,8 +23,14 @@ const (
 type Options struct {
 	// Search lets the pattern be anywhere in the text. Without it the text is what the pattern matches, from end to end.
 	Search bool
-	// Flags are i (cases are the same), s (a dot is a line's end too) and u, which is always so.
+	// Flags are i (cases are the same), s (a dot is a line's end too) and u, which is always so; of Python also m, x and a.
 	Flags string
+	// Python lets the pattern mean what it means to Python's re, or what Rust's regex adds to that: \d, \w and \s are those of
+	// Unicode, a dot is all but \n, flags may stand anywhere, and there are \A, \Z, \pL and [[:alpha:]].
+	Python bool
+	// Part is of a pattern that is a part of a text whose other parts are not known. What it matches may not depend on them, and
+	// a quantifier that takes as little as it can is not supported, because where it ends does.
+	Part bool
 	// Chars is how one character of a set is written, of which each has one way: see grammar.Builder.Not. Nil writes UTF-8.
 	Chars func(b *grammar.Builder, set []grammar.RuneRange) *grammar.Expr
 }
@@ -48,7 +54,11 @@ type UnsupportedError struct {
 }
 
 func (e *UnsupportedError) Error() string {
-	return fmt.Sprintf("the regular expression %s has %s, which is not supported", short(e.Pattern), e.What)
+	place := ""
+	if e.At >= 0 {
+		place = fmt.Sprintf(" (at byte %d)", e.At)
+	}
+	return fmt.Sprintf("the regular expression %s has %s, which is not supported%s", short(e.Pattern), e.What, place)
 }
 
 // short is a pattern as errors quote it.
@@ -61,11 +71,17 @@ func short(s string) string {
 
 // Compile makes a regular expression of a Builder out of a pattern. An error of the Builder itself stays with it.
 func Compile(b *grammar.Builder, pattern string, o Options) (e *grammar.Expr, err error) {
-	n, err := parse(pattern, o.Flags)
+	n, words, err := parse(pattern, o)
 	if err != nil {
 		return nil, err
 	}
-	c := &compiler{b: b, pattern: pattern, chars: o.Chars, words: hasWords(n)}
+	c := &compiler{b: b, pattern: pattern, chars: o.Chars}
+	if asks(n, opWord, opNoWord) {
+		c.words = words
+	}
+	if asks(n, opLineStart) {
+		c.lines = lineFeed
+	}
 	if c.chars == nil {
 		c.chars = func(b *grammar.Builder, set []grammar.RuneRange) *grammar.Expr { return b.Runes(set...) }
 	}
@@ -83,16 +99,9 @@ func Compile(b *grammar.Builder, pattern string, o Options) (e *grammar.Expr, er
 	return e, nil
 }
 
-func hasWords(n *node) bool {
-	if n.op == opWord || n.op == opNoWord {
-		return true
-	}
-	for _, p := range n.parts {
-		if p.asserts && hasWords(p) {
-			return true
-		}
-	}
-	return false
+// asks tells whether there is one of some assertions in a pattern.
+func asks(n *node, ops ...op) bool {
+	return slices.Contains(ops, n.op) || n.asserts && slices.ContainsFunc(n.parts, func(p *node) bool { return asks(p, ops...) })
 }
 
 // compiler makes an expression of nodes.
@@ -100,9 +109,10 @@ type compiler struct {
 	b       *grammar.Builder
 	pattern string
 	chars   func(b *grammar.Builder, set []grammar.RuneRange) *grammar.Expr
-	any     *grammar.Expr // any characters
-	words   bool          // the pattern asks for word boundaries
-	parts   int           // that were looked at
+	any     *grammar.Expr       // any characters
+	words   []grammar.RuneRange // if the pattern asks for word boundaries: what a word is made of
+	lines   []grammar.RuneRange // if it asks where lines begin: their ends
+	parts   int                 // that were looked at
 	err     error
 }
 
@@ -112,6 +122,7 @@ type side uint8
 const (
 	begin     side = iota // nothing
 	afterWord             // a character of a word
+	afterLine             // a line's end
 	afterOther
 	sides
 )
@@ -184,13 +195,22 @@ func (c *compiler) follow(n *node, left side, next rest) *grammar.Expr {
 			return b.Never()
 		}
 		return next(left)
+	case opLineStart:
+		if left != begin && left != afterLine {
+			return b.Never()
+		}
+		return next(left)
 	case opEnd:
 		if !b.Matches(next(left), "") {
 			return b.Never()
 		}
 		return b.Empty()
+	case opLastEnd:
+		return b.And(next(left), b.Optional(c.chars(b, lineFeed)))
+	case opLineEnd:
+		return b.And(next(left), b.Optional(b.Seq(c.chars(b, lineFeed), c.any)))
 	case opWord, opNoWord:
-		word := b.Seq(c.chars(b, words), c.any)
+		word := b.Seq(c.chars(b, c.words), c.any)
 		if (left == afterWord) != (n.op == opNoWord) {
 			return b.Except(next(left), word)
 		}
@@ -216,29 +236,33 @@ func remembered(f rest) rest {
 
 // join is e and then the rest.
 func (c *compiler) join(e *grammar.Expr, left side, next rest) *grammar.Expr {
-	b, other := c.b, next(afterOther)
-	word := other
-	if c.words {
-		word = next(afterWord)
-	}
+	b := c.b
 	if !b.Matches(e, "") {
-		return c.parted(e, word, other)
+		return c.parted(e, next)
 	}
 	here := next(left)
-	if here == other && here == word {
+	if here == next(afterOther) && (c.words == nil || here == next(afterWord)) && (c.lines == nil || here == next(afterLine)) {
 		return b.Seq(e, here)
 	}
-	return b.Or(here, c.parted(b.Except(e, b.Empty()), word, other))
+	return b.Or(here, c.parted(b.Except(e, b.Empty()), next))
 }
 
 // parted is e, which is not empty, and what follows by its last character.
-func (c *compiler) parted(e, word, other *grammar.Expr) *grammar.Expr {
-	b := c.b
-	if word == other {
-		return b.Seq(e, word)
+func (c *compiler) parted(e *grammar.Expr, next rest) *grammar.Expr {
+	b, other := c.b, next(afterOther)
+	var parts []*grammar.Expr
+	rest := e
+	for _, side := range []struct {
+		side side
+		set  []grammar.RuneRange
+	}{{afterWord, c.words}, {afterLine, c.lines}} {
+		if after := next(side.side); side.set != nil && after != other {
+			ends := b.Seq(c.any, c.chars(b, side.set))
+			parts = append(parts, b.Seq(b.And(e, ends), after))
+			rest = b.Except(rest, ends)
+		}
 	}
-	inWord := b.Seq(c.any, c.chars(b, words))
-	return b.Or(b.Seq(b.And(e, inWord), word), b.Seq(b.Except(e, inWord), other))
+	return b.Or(append(parts, b.Seq(rest, other))...)
 }
 
 // times is a part with assertions in it, several times.
@@ -255,4 +279,16 @@ func (c *compiler) times(n *node, least, most int, left side, next rest) *gramma
 		return again
 	}
 	return c.b.Or(again, next(left))
+}
+
+// Grammar makes a grammar whose texts are those that a pattern matches from end to end.
+func Grammar(pattern string, o Options) (*grammar.Grammar, error) {
+	b := grammar.NewBuilder()
+	e, err := Compile(b, pattern, o)
+	if err != nil {
+		return nil, err
+	}
+	root := b.Rule("root")
+	b.Define(root, e)
+	return b.Compile(root)
 }

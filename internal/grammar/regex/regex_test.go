@@ -11,6 +11,7 @@ import (
 	"github.com/dlclark/regexp2/v2"
 
 	"hearth/internal/grammar"
+	"hearth/internal/grammar/notation/notationtest"
 )
 
 // matches tells whether a text is what a pattern matches, in one writing of characters.
@@ -100,7 +101,7 @@ func TestErrors(t *testing.T) {
 	var lacks *UnsupportedError
 	var large *grammar.LimitError
 	for want, patterns := range map[any][]string{
-		&bad: {`(`, `a)`, `[a`, `*`, `a**`, `a{2,1}`, `\`, `[z-a]`, `(?<>x)`, `(?x`, `\p{Nonsense}`, `\pL`, `\u12`, `\u{110000}`, `\xg`, `\Z`, `\h`, `(?#c)`,
+		&bad: {`(`, `a)`, `[a`, `*`, `a**`, `a{2,1}`, `\`, `[z-a]`, `(?<>x)`, `(?i`, `\p{Nonsense}`, `\pL`, `\u12`, `\u{110000}`, `\xg`, `\Z`, `\h`, `(?#c)`,
 			`^*`, `{1}`, `\c1`, `\01`, "a\xff", `[a-`, `(?i:a`, `(?<a-b>x)`},
 		&lacks: {`(a)\1`, `(?<=a)b`, `(?<!a)b`, `(?<n>a)\k<n>`, `(?:^a)*`, `(?m:^)`, `(?:(?!ab).)+`},
 		&large: {strings.Repeat("(", 300) + strings.Repeat(")", 300), strings.Repeat("a", 1<<17), `a{2000000}`, strings.Repeat("(?:$|", 12) + strings.Repeat("){0,9}", 12),
@@ -115,6 +116,118 @@ func TestErrors(t *testing.T) {
 	}
 	if err := func() error { _, err := Compile(grammar.NewBuilder(), "a", Options{Flags: "q"}); return err }(); !errors.As(err, &bad) {
 		t.Errorf("a flag: %v", err)
+	}
+}
+
+// TestPython: what patterns match that are Python's or Rust's, from end to end.
+func TestPython(t *testing.T) {
+	for _, c := range []struct {
+		pattern, flags string
+		yes, no        []string
+	}{
+		{`(?P<y>\d{4})-(?<m>[0-9]{,2})`, "", []string{"2024-05", "２０２４-", "2024-5"}, []string{"2024-555"}},
+		{`\w+\W`, "", []string{"é1_ ", "x٣!"}, []string{"é", "-!"}},
+		{`(?a)\w\d\s`, "", []string{"a1\t"}, []string{"é1 ", "a٣ ", "a1\u00a0"}},
+		{`a.\s`, "", []string{"a\r\x1c", "a\u2028\u0085"}, []string{"a\n "}},
+		{`(?s).`, "", []string{"\n"}, []string{""}},
+		{`.`, "s", []string{"\n"}, []string{""}},
+		{`\Aab\Z`, "", []string{"ab"}, []string{"ab\n"}},
+		{`ab$\n?`, "", []string{"ab", "ab\n"}, []string{"ab\n\n"}},
+		{`(?m)^a$\n^b$`, "", []string{"a\nb"}, []string{"ab", "a\n"}},
+		{`(?m)(^a|b)(\n|c)(^d|e)`, "", []string{"a\nd", "ace", "bce", "b\ne"}, []string{"acd", "bcd"}},
+		{`a|b$\n`, "", []string{"a", "b\n"}, []string{"b", "a\n"}},
+		{"(?x) a + # letters\n [b #] \\ ", "", []string{"aab ", "a# ", "a  "}, []string{"a +b"}},
+		{`a(?i)b|c`, "", []string{"ab", "aB", "C"}, []string{"AB"}},
+		{`(a(?i)b)c`, "", []string{"abc", "aBc"}, []string{"abC"}},
+		{`(?i:a(?-i:b))`, "", []string{"Ab"}, []string{"AB"}},
+		{`[]a][^]a]`, "", []string{"]b", "ab"}, []string{"]]", "b]"}},
+		{`[[:alpha:]_][[:^digit:]]`, "", []string{"ab", "_é"}, []string{"1b", "a1"}},
+		{`\x41\x{e9}\u00e9\U0001F600\101\0\a`, "", []string{"Aéé😀A\x00\a"}, []string{"A"}},
+		{`\pL\p{Greek}\PN\p{Lu}`, "", []string{"éαxÄ"}, []string{"1αxA"}},
+		{`a(?#any)b`, "", []string{"ab"}, []string{"a"}},
+		{`a+?b*?`, "", []string{"a", "aabb"}, []string{"b"}},
+		{`\bif\b \w+(?=;).`, "", []string{"if x;"}, []string{"if x:"}},
+		{`x{`, "", []string{"x{"}, []string{"x"}},
+		{`[\b\1]+`, "", []string{"\b\x01"}, []string{"b"}},
+	} {
+		for _, s := range c.yes {
+			if !matches(t, c.pattern, s, Options{Python: true, Flags: c.flags}) {
+				t.Errorf("%s (%s) does not match %q", c.pattern, c.flags, s)
+			}
+		}
+		for _, s := range c.no {
+			if matches(t, c.pattern, s, Options{Python: true, Flags: c.flags}) {
+				t.Errorf("%s (%s) matches %q", c.pattern, c.flags, s)
+			}
+		}
+	}
+	for _, c := range []struct {
+		pattern, want string
+		part          bool
+	}{
+		{`ab(?<=b)c`, `the regular expression "ab(?<=b)c" has a look behind, which is not supported (at byte 2)`, false},
+		{`(a)b\1`, `the regular expression "(a)b\\1" has a reference back to a group, which is not supported (at byte 4)`, false},
+		{`(?P<n>a)(?P=n)`, `the regular expression "(?P<n>a)(?P=n)" has a reference back to a group, which is not supported (at byte 8)`, false},
+		{`(a)(?(1)b)`, `the regular expression "(a)(?(1)b)" has a condition, which is not supported (at byte 3)`, false},
+		{`(?>a)`, `the regular expression "(?>a)" has a group that gives nothing back, which is not supported (at byte 0)`, false},
+		{`ba++`, `the regular expression "ba++" has a quantifier that gives nothing back, which is not supported (at byte 2)`, false},
+		{`[a&&b]`, `the regular expression "[a&&b]" has && or ~~ in a class, which is not supported (at byte 0)`, false},
+		{`\N{DASH}`, `the regular expression "\\N{DASH}" has a character by its name, which is not supported (at byte 0)`, false},
+		{`(?L)a`, `the regular expression "(?L)a" has the flag L, which is not supported (at byte 0)`, false},
+		{`[[:word]`, `the regular expression "[[:word]" has a [: in a class without the name of a class and :] (at byte 3)`, false},
+		{`(?#a`, `the regular expression "(?#a" has a comment that is not closed (at byte 3)`, false},
+		{`\q`, `the regular expression "\\q" has the escape \q, which does not exist (at byte 2)`, false},
+		{`\U00110000`, `the regular expression "\\U00110000" has an escape for no character (at byte 10)`, false},
+		{`a$`, `the regular expression "a$" has an assertion about what is around (^, $, \b, a look ahead), which is not supported (at byte 1)`, true},
+		{`.*?;`, `the regular expression ".*?;" has a quantifier that takes as little as it can (write what may come before the end, such as [^;]*;), ` +
+			`which is not supported (at byte 1)`, true},
+	} {
+		if _, err := Grammar(c.pattern, Options{Python: true, Part: c.part}); err == nil || err.Error() != c.want {
+			t.Errorf("%s: %v", c.pattern, err)
+		}
+	}
+}
+
+// TestMasks: what a pattern matches is allowed token by token, and ends where the pattern lets it.
+func TestMasks(t *testing.T) {
+	for pattern, text := range map[string]string{`(?i)(yes|no): \w+( \w+)*\.`: "YES: because größer is more.", `\d{4}-\d\d(T.*)?$`: "2024-05Tmorning, näher"} {
+		g, err := Grammar(pattern, Options{Python: true})
+		if err != nil || !g.Matches(text, grammar.NewBudget(1)) {
+			t.Errorf("%s: %v", pattern, err)
+			continue
+		}
+		notationtest.Masks(t, pattern, g, text)
+	}
+}
+
+// TestAgainstGo: patterns that Python, Rust and Go write alike match the same texts, from end to end.
+func TestAgainstGo(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	n := 3000
+	if testing.Short() {
+		n = 300
+	}
+	for range n {
+		p := strings.NewReplacer("(?=", "(?m:", "(?!", "(?s:", `$`, `\z`, `\b`, `(?-m:^)`, `\B`, `(?m:$)`).Replace(randomPattern(r, 1+r.IntN(4)))
+		b := grammar.NewBuilder()
+		e, err := Compile(b, p, Options{Python: true})
+		re, wrong := regexp.Compile(`\A(?:` + p + `)\z`)
+		var lacks *UnsupportedError
+		if err != nil || wrong != nil {
+			if err == nil || wrong == nil && !errors.As(err, &lacks) && !strings.Contains(err.Error(), "repeats an assertion") {
+				t.Errorf("%s: %v, Go's: %v", p, err, wrong)
+			}
+			continue
+		}
+		for range 30 {
+			text := make([]byte, r.IntN(7))
+			for i := range text {
+				text[i] = "ab_- \n"[r.IntN(6)]
+			}
+			if got, want := b.Matches(e, string(text)), re.Match(text); got != want && b.Err() == nil {
+				t.Errorf("%s on %q: %v, Go's regexp says %v (%s)", p, text, got, want, e)
+			}
+		}
 	}
 }
 
@@ -183,14 +296,15 @@ func TestAgainstOther(t *testing.T) {
 // FuzzCompile: any text is a pattern or an error, and what Go's regular expressions have in common with ECMA's means the same.
 func FuzzCompile(f *testing.F) {
 	for _, p := range []string{`^[a-z]{1,3}(-\d+)*$`, `(?=a)b|c\b`, `\p{L}+\u{61}`, `[^\]\\]`, `(?i)K`, `(((a*)*)*)*b`, `(a|b|ab){0,100}$`} {
-		f.Add(p, "ab-1")
+		f.Add(p, "ab-1", false)
+		f.Add(p, "ab-1", true)
 	}
-	f.Fuzz(func(t *testing.T, p, text string) {
+	f.Fuzz(func(t *testing.T, p, text string, python bool) {
 		if len(p) > 1000 || len(text) > 100 {
 			return
 		}
 		b := grammar.NewBuilder()
-		e, err := Compile(b, p, Options{Search: true})
+		e, err := Compile(b, p, Options{Search: true, Python: python})
 		if err != nil {
 			return
 		}

@@ -49,7 +49,7 @@ func Forms(t *testing.T, file string, compile Compile) {
 			if g.Matches(text, grammar.NewBudget(1)) != (kind == "yes") {
 				t.Errorf("%s: %s", f.Name, line)
 			} else if kind == "yes" {
-				masks(t, f.Name, g, text)
+				Masks(t, f.Name, g, text)
 			}
 		}
 	}
@@ -70,9 +70,9 @@ var vocab = sync.OnceValue(func() *grammar.Vocab {
 	})
 })
 
-// masks follows a text token by token: each is among those that may come, the text may end after the last one and at no token
+// Masks follows a text token by token: each is among those that may come, the text may end after the last one and at no token
 // before it that the grammar does not let it end at.
-func masks(t *testing.T, name string, g *grammar.Grammar, text string) {
+func Masks(t *testing.T, name string, g *grammar.Grammar, text string) {
 	tok, err := demoTokenizer()
 	if err != nil {
 		t.Fatal(err)
