@@ -151,9 +151,11 @@ var words = func() (out []*schema.Node) {
 	return out
 }()
 
-// containing is the elements of an array of which so many follow another schema too, nil if that takes too many states.
+// mostContains is how many schemas an array contains elements of at once.
+const mostContains = 3
+
+// containing is the elements of an array of which so many follow other schemas too, nil if that takes too many states.
 func (c *compiler) containing(f *form, prefix, least, most int, found []contains) *grammar.Expr {
-	k := found[0]
 	told := func(why string) {
 		for _, s := range f.rules {
 			if len(s.array.contains) > 0 {
@@ -161,78 +163,91 @@ func (c *compiler) containing(f *form, prefix, least, most int, found []contains
 			}
 		}
 	}
-	var not *rule
-	if k.max != none {
-		if not = c.opposite(k.rule); not == nil {
-			told("maxContains is held where not is")
-			k.max = none
-		}
+	if len(found) > mostContains {
+		told("so many at once are not held")
+		found = found[:mostContains]
 	}
-	if len(found) > 1 {
-		told("of several only one is held")
-	}
-	items, hits := max(prefix, least, 1), k.min // counted up to these, from where on it is all the same
+	t := &tally{c: c, f: f, least: least, most: most, items: max(prefix, least, 1), known: map[[1 + mostContains]int]*grammar.Expr{}}
 	if most != none {
-		items = most
+		t.items = most
 	}
-	if k.max != none {
-		hits = k.max
+	states := t.items + 1
+	for _, k := range found {
+		count := counted{k, nil, k.min}
+		if k.max != none {
+			if count.not, count.enough = c.opposite(k.rule), k.max; count.not == nil {
+				told("maxContains is held where not is")
+				count.max, count.enough = none, k.min
+			}
+		}
+		if states *= count.enough + 1; states > mostCounts {
+			told("that many are not counted")
+			return nil
+		}
+		t.counts = append(t.counts, count)
 	}
-	if (items+1)*(hits+1) > mostCounts {
-		told("that many are not counted")
-		return nil
-	}
-	t := &tally{c: c, f: f, least: least, most: most, items: items, k: k, not: not, known: map[[2]int]*grammar.Expr{}}
-	return t.tail(0, 0)
+	return t.tail([1 + mostContains]int{})
 }
 
-// tally makes the elements of an array that are counted.
+// counted is a schema of contains, the opposite of it where that matters, and up to how many elements of it are counted.
+type counted struct {
+	contains
+	not    *rule
+	enough int
+}
+
+// tally makes the elements of an array that are counted, up to items.
 type tally struct {
 	c           *compiler
 	f           *form
 	least, most int
 	items       int
-	k           contains
-	not         *rule
-	known       map[[2]int]*grammar.Expr
+	counts      []counted
+	known       map[[1 + mostContains]int]*grammar.Expr
 }
 
-// element is the i-th one, with a rule more.
-func (t *tally) element(i int, more *rule) *grammar.Expr {
-	rules := t.f.elementRules(i)
-	if more != nil {
-		rules = append(rules, more)
-	}
-	e := t.c.value(rules)
-	if i > 0 {
-		e = t.c.b.Seq(t.c.comma, e)
-	}
-	return e
-}
-
-// tail is what follows i elements of which n are hits.
-func (t *tally) tail(i, n int) *grammar.Expr {
-	if e := t.known[[2]int{i, n}]; e != nil {
+// tail is what follows so many elements, of which so many are counted.
+func (t *tally) tail(at [1 + mostContains]int) *grammar.Expr {
+	if e := t.known[at]; e != nil {
 		return e
 	}
-	b := t.c.b
-	var ends *grammar.Expr
-	if ends = b.Never(); i >= t.least && n >= t.k.min {
-		ends = b.Empty()
+	b, i := t.c.b, at[0]
+	enough := i >= t.least
+	for k, count := range t.counts {
+		enough = enough && at[1+k] >= count.min
 	}
-	alts := []*grammar.Expr{ends}
-	hits := n < t.k.min || t.k.max != none && n < t.k.max // else there is no need to count, or no more may be
-	next := min(i+1, t.items)
-	if i != t.most && hits {
-		alts = append(alts, b.Seq(t.element(i, t.k.rule), t.tail(next, n+1)))
+	var alts []*grammar.Expr
+	if enough {
+		alts = append(alts, b.Empty())
 	}
-	if i != t.most && next > i {
-		alts = append(alts, b.Seq(t.element(i, t.not), t.tail(next, n)))
+	same := b.Never() // an element that changes nothing
+	for set := 0; set < 1<<len(t.counts) && i != t.most; set++ {
+		next, rules, ok := at, t.f.elementRules(i), true
+		next[0] = min(i+1, t.items)
+		for k, count := range t.counts {
+			switch {
+			case set>>k&1 == 1:
+				ok = ok && at[1+k] < count.enough
+				next[1+k]++
+				rules = append(rules, count.rule)
+			case count.not != nil:
+				rules = append(rules, count.not)
+			}
+		}
+		if !ok {
+			continue
+		}
+		e := t.c.value(rules)
+		if i > 0 {
+			e = b.Seq(t.c.comma, e)
+		}
+		if next == at {
+			same = e
+		} else {
+			alts = append(alts, b.Seq(e, t.tail(next)))
+		}
 	}
-	e := b.Or(alts...)
-	if next == i && t.most == none { // as many as there may be
-		e = b.Seq(b.Repeat(t.element(i, t.not), 0, -1), e)
-	}
-	t.known[[2]int{i, n}] = e
+	e := b.Seq(b.Repeat(same, 0, -1), b.Or(alts...))
+	t.known[at] = e
 	return e
 }

@@ -330,6 +330,16 @@ func (c *checker) object(o *objectRule, v *schema.Node, depth int) bool {
 			return false
 		}
 	}
+	for _, one := range o.some {
+		found := false
+		for i := 0; i < len(v.Items) && !found; i++ {
+			e := &v.Items[i]
+			found = c.spend(2) && c.about(one, e.Key) && (one.rule == nil || c.valid(one.rule, e, depth+1))
+		}
+		if !found {
+			return false
+		}
+	}
 	for i := range v.Items {
 		if !c.spend(2) {
 			return false
@@ -355,6 +365,15 @@ func (c *checker) object(o *objectRule, v *schema.Node, depth int) bool {
 		}
 	}
 	return !c.spent
+}
+
+// about tells whether a member of that name is one that is asked for.
+func (c *checker) about(one some, name string) bool {
+	if one.pattern != nil && !c.matches(*one.pattern, name) || one.names != nil && !c.valid(one.names, schema.NewString(name), 0) {
+		return false
+	}
+	return one.outside == nil || one.outside.prop(name) == nil &&
+		!slices.ContainsFunc(one.outside.patterns, func(p member) bool { return c.matches(p.name, name) })
 }
 
 func (c *checker) array(a *arrayRule, v *schema.Node, depth int) bool {

@@ -106,8 +106,13 @@ func (r *reader) oneOf(s *rule, list []*rule) [][]*rule {
 	}
 	out, exact := each(list), len(list) <= mostBranches
 	for i := 0; exact && i < len(list); i++ {
+		whole := kinds(0) // types of which another schema takes all values
 		for j, other := range list {
-			if j == i || r.disjoint(list[i], other) {
+			if j == i {
+				continue
+			}
+			full := r.full(other)
+			if whole |= full; r.disjoint(list[i], other, full) {
 				continue
 			}
 			not := r.opposite(other)
@@ -117,6 +122,11 @@ func (r *reader) oneOf(s *rule, list []*rule) [][]*rule {
 			}
 			out[i] = append(out[i], not)
 		}
+		if whole != 0 {
+			not := r.make(s.at)
+			not.kinds, not.plain = all&^whole, false
+			out[i] = append(out[i], not)
+		}
 	}
 	if !exact {
 		out = each(list)
@@ -124,6 +134,42 @@ func (r *reader) oneOf(s *rule, list []*rule) [][]*rule {
 	}
 	r.ones[s] = out
 	return out
+}
+
+// full is the types of which a rule takes all values, as far as that is easily told.
+func (r *reader) full(s *rule) kinds {
+	k, known := r.fulls[s]
+	if known {
+		return k
+	}
+	if k = s.kinds; s.never || len(s.enums)+len(s.not)+len(s.oneOf)+len(s.nots) > 0 || s.cond != nil {
+		k = 0
+	}
+	if n := &s.number; n.min != nil || n.max != nil || n.steps != nil {
+		k &^= number
+	}
+	if t := &s.text; t.min > 0 || t.max != none || t.patterns != nil || t.formats != nil {
+		k &^= text
+	}
+	if a := &s.array; a.min > 0 || a.max != none || a.prefix != nil || a.items != nil || a.contains != nil || a.unique {
+		k &^= array
+	}
+	if o := &s.object; o.min > 0 || o.max != none || o.props != nil || o.patterns != nil || o.additional != nil || o.names != nil ||
+		o.required != nil || o.dependent != nil || o.some != nil {
+		k &^= object
+	}
+	for _, a := range s.allOf {
+		k &= r.full(a)
+	}
+	for _, list := range s.anyOf {
+		any := kinds(0)
+		for _, a := range list {
+			any |= r.full(a)
+		}
+		k &= any
+	}
+	r.fulls[s] = k
+	return k
 }
 
 // opposite is a rule that holds where s does not, nil if there is none.
@@ -299,8 +345,16 @@ func (r *reader) negatedObject(n *negation, o *objectRule, add func(kinds, func(
 			})
 		}
 	}
-	trivial := o.additional == nil || !o.additional.never && o.additional.plain && !o.additional.inner
-	n.ok = n.ok && len(o.patterns) == 0 && trivial && o.names == nil
+	for _, p := range o.patterns {
+		add(object, func(a *rule) { a.object.some = []some{{pattern: &p.name, rule: opposite(p.rule)}} })
+	}
+	if o.additional != nil {
+		add(object, func(a *rule) { a.object.some = []some{{outside: o, rule: opposite(o.additional)}} })
+	}
+	if o.names != nil {
+		add(object, func(a *rule) { a.object.some = []some{{names: opposite(o.names)}} })
+	}
+	n.ok = n.ok && len(o.some) == 0
 }
 
 // key stands for a list of rules.
@@ -354,15 +408,18 @@ func (r *reader) resolve(out []*form, f *form) []*form {
 	return out
 }
 
-// disjoint tells whether no value can follow both of two rules, as far as that is easily proved.
-func (r *reader) disjoint(a, b *rule) bool {
-	k := [2]*rule{a, b}
-	if b.id < a.id {
-		k = [2]*rule{b, a}
-	}
+// both are two rules, and types that are left out.
+type both struct {
+	a, b *rule
+	but  kinds
+}
+
+// disjoint tells whether no value can follow both of two rules, but for values of some types, as far as that is easily proved.
+func (r *reader) disjoint(a, b *rule, but kinds) bool {
+	k := both{a, b, but}
 	known, ok := r.apart[k]
 	if !ok {
-		f := &form{kinds: all}
+		f := &form{kinds: all &^ but}
 		r.add(f, a)
 		r.add(f, b)
 		known = r.empty(f, mostProof)

@@ -173,17 +173,18 @@ func TestReported(t *testing.T) {
 		members += fmt.Sprintf(`"m%d": {}, `, i)
 	}
 	for text, want := range map[string]string{
-		`{"type": "object", "oneOf": [` + branches + `{"required": ["x"]}]}`:               "oneOf",
-		`{"type": "object", "properties": {` + members + `"x": {}}, "minProperties": 100}`: "minProperties",
-		`{"contains": {"type": "null"}, "minContains": 3, "maxItems": 5000}`:               "contains",
-		`{"type": "number", "multipleOf": 0.0005}`:                                         "multipleOf",
-		`{"type": "integer", "multipleOf": 7, "minimum": 0, "maximum": 100000}`:            "multipleOf",
-		`{"type": "integer", "multipleOf": 9973}`:                                          "multipleOf",
-		`{"items": {"enum": [1, 2, 3, 4, 5, 6, 7]}, "uniqueItems": true}`:                  "uniqueItems",
-		`{"type": "string", "pattern": "(a)\\1"}`:                                          "pattern",
+		`{"type": "object", "oneOf": [` + branches + `{"required": ["x"]}]}`:                                                          "oneOf",
+		`{"type": "object", "properties": {` + members + `"x": {}}, "minProperties": 100}`:                                            "minProperties",
+		`{"contains": {"type": "null"}, "minContains": 3, "maxItems": 5000}`:                                                          "contains",
+		`{"allOf": [{"contains": {"const": 1}}, {"contains": {"const": 2}}, {"contains": {"const": 3}}, {"contains": {"const": 4}}]}`: "contains",
+		`{"type": "number", "multipleOf": 0.0005}`:                                                                                    "multipleOf",
+		`{"type": "integer", "multipleOf": 7, "minimum": 0, "maximum": 100000}`:                                                       "multipleOf",
+		`{"type": "integer", "multipleOf": 9973}`:                                                                                     "multipleOf",
+		`{"items": {"enum": [1, 2, 3, 4, 5, 6, 7]}, "uniqueItems": true}`:                                                             "uniqueItems",
+		`{"type": "string", "pattern": "(a)\\1"}`:                                                                                     "pattern",
 	} {
 		_, unheld, err := read(t, text).Grammar(context.Background(), Options{})
-		if err != nil || len(unheld) != 1 || unheld[0].Keyword != want || unheld[0].Why == "" || !strings.Contains(unheld[0].String(), want) {
+		if err != nil || len(unheld) == 0 || unheld[0].Keyword != want || unheld[0].Why == "" || !strings.Contains(unheld[0].String(), want) {
 			t.Errorf("%.100s: %v, %v", text, unheld, err)
 		}
 	}
@@ -365,13 +366,14 @@ func FuzzSchema(f *testing.F) {
 	})
 }
 
-// BenchmarkCompile compiles a schema of 1 MB with 10,000 properties.
+// BenchmarkCompile compiles a schema with 5,000 properties.
 func BenchmarkCompile(b *testing.B) {
-	var all []string
-	for i := range 10_000 {
+	var all, names []string
+	for i := range 5_000 {
+		names = append(names, fmt.Sprintf(`"property%d"`, i))
 		all = append(all, fmt.Sprintf(`"property%d": {"type": ["string", "null"], "description": "what it is for and how it is used %d"}`, i, i))
 	}
-	root := parsed(b, `{"type": "object", "properties": {`+strings.Join(all, ", ")+`}, "additionalProperties": false}`)
+	root := parsed(b, `{"type": "object", "properties": {`+strings.Join(all, ", ")+`}, "required": [`+strings.Join(names, ", ")+`], "additionalProperties": false}`)
 	for b.Loop() {
 		s, err := Read(context.Background(), root)
 		if err != nil {

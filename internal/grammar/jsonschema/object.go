@@ -11,12 +11,41 @@ import (
 // declared is a member that a form names.
 type declared struct {
 	name     string
-	expr     *grammar.Expr // all of it, without a comma
+	key      []*grammar.Expr // the name and a colon, byte by byte
+	value    *grammar.Expr   // Never where there can be no such member
 	required bool
+}
+
+// member is one and what follows it, where a comma belongs before it if others do. It is made at once, because each expression
+// that is made counts: there may be ten thousand members.
+func (o *objects) member(comma bool, m *declared, value *grammar.Expr, then ...*grammar.Expr) *grammar.Expr {
+	if value == o.b.Never() {
+		return value
+	}
+	parts := o.scratch[:0]
+	if comma {
+		parts = append(parts, o.comma)
+	}
+	o.scratch = append(append(append(parts, m.key...), value), then...)
+	return o.b.Seq(o.scratch...)
+}
+
+// bytes are the parts of a literal.
+func (c *compiler) bytes(text string) []*grammar.Expr {
+	out := make([]*grammar.Expr, len(text))
+	for i := range len(text) {
+		var s grammar.Set
+		s.Add(text[i], text[i])
+		out[i] = c.b.Byte(s)
+	}
+	return out
 }
 
 // mostPatterns is how many patterns of an object's members are told apart in all their combinations.
 const mostPatterns = 4
+
+// mostSome is how many members of some names and values an object is asked for.
+const mostSome = 3
 
 // object is the objects of a form.
 func (c *compiler) object(f *form) *grammar.Expr {
@@ -25,8 +54,14 @@ func (c *compiler) object(f *form) *grammar.Expr {
 	if o.least == 0 && f.excludesEmpty(schema.Object) {
 		o.least = 1
 	}
+	for _, s := range f.rules {
+		if o.some = append(o.some, s.object.some...); len(o.some) > mostSome {
+			c.lacks(s.at, "not", "so many members at once are not asked for")
+			o.some = o.some[:mostSome]
+		}
+	}
 	o.declare()
-	o.undeclared()
+	o.extra = o.undeclared(nil)
 	required := 0
 	for _, m := range o.members {
 		if m.required {
@@ -40,10 +75,10 @@ func (c *compiler) object(f *form) *grammar.Expr {
 		}
 	}
 	var body *grammar.Expr
-	if optional := len(o.members) - required; len(o.dependent) > 0 || optional > 0 && (lo > 0 || hi != none && (hi < optional || o.extra != c.b.Never())) {
+	if optional := len(o.members) - required; len(o.dependent)+len(o.some) > 0 || optional > 0 && (lo > 0 || hi != none && (hi < optional || o.extra != c.b.Never())) {
 		if body = o.counted(); body == nil {
 			for _, s := range f.rules {
-				for keyword, there := range map[string]bool{"minProperties": s.object.min > 0, "maxProperties": s.object.max != none, "dependentRequired": s.object.dependent != nil} {
+				for keyword, there := range map[string]bool{"not": s.object.some != nil, "minProperties": s.object.min > 0, "maxProperties": s.object.max != none, "dependentRequired": s.object.dependent != nil} {
 					if there {
 						c.lacks(s.at, keyword, "so many optional members are not counted")
 					}
@@ -66,6 +101,8 @@ type objects struct {
 	members     []declared
 	extra       *grammar.Expr // a member that is not declared
 	dependent   []dependency
+	some        []some
+	scratch     []*grammar.Expr
 }
 
 // declaredNames are all that the form names, in the order of its schemas.
@@ -103,19 +140,19 @@ func (o *objects) declare() {
 	names, required := o.declaredNames()
 	check := o.checker()
 	for _, name := range names {
-		m := declared{name: name, expr: o.b.Never(), required: required[name]}
+		m := declared{name: name, value: o.b.Never(), required: required[name]}
 		named := !slices.ContainsFunc(o.f.rules, func(s *rule) bool {
 			return s.object.names != nil && !check.valid(s.object.names, schema.NewString(name), 0)
 		})
 		if named {
-			m.expr = o.b.Seq(o.b.Literal(`"`+spelled(name)+`"`), o.colon, o.value(o.memberRules(o.f, name)))
+			m.key, m.value = append(o.bytes(`"`+spelled(name)+`"`), o.colon), o.value(o.memberRules(o.f, name))
 		}
 		o.members = append(o.members, m)
 	}
 }
 
-// undeclared makes the members that no name is declared for.
-func (o *objects) undeclared() {
+// undeclared is a member that no name is declared for, one of those that are asked for.
+func (o *objects) undeclared(asked []some) *grammar.Expr {
 	b := o.b
 	var patterns []string
 	keys := b.Repeat(o.char, 0, -1)
@@ -136,15 +173,19 @@ func (o *objects) undeclared() {
 	if len(known) > 0 {
 		keys = b.Except(keys, b.Choice(known...))
 	}
+	more := []*rule{}
+	for _, one := range asked {
+		keys = b.And(keys, o.about(one))
+		if one.rule != nil {
+			more = append(more, one.rule)
+		}
+	}
 	exprs := make([]*grammar.Expr, len(patterns))
 	for i, p := range patterns {
 		for _, s := range o.f.rules {
 			if slices.ContainsFunc(s.object.patterns, func(m member) bool { return m.name == p }) {
-				exprs[i] = o.compiled(s, "patternProperties", p)
+				exprs[i] = o.patternOr(s, p, b.Never()) // it can't be told which names it has
 			}
-		}
-		if exprs[i] == nil { // it can't be told which names it has
-			exprs[i] = b.Never()
 		}
 	}
 	var alts []*grammar.Expr
@@ -166,9 +207,40 @@ func (o *objects) undeclared() {
 				continue
 			}
 		}
-		alts = append(alts, b.Seq(o.quoted(k), o.colon, o.value(rules)))
+		alts = append(alts, b.Seq(o.quoted(k), o.colon, o.value(append(rules, more...))))
 	}
-	o.extra = b.Or(alts...)
+	return b.Or(alts...)
+}
+
+// patternOr is a pattern of names, or something else if that can't be held, which is told.
+func (o *objects) patternOr(s *rule, pattern string, otherwise *grammar.Expr) *grammar.Expr {
+	if e := o.compiled(s, "patternProperties", pattern); e != nil {
+		return e
+	}
+	return otherwise
+}
+
+// about is the names that are asked for.
+func (o *objects) about(one some) *grammar.Expr {
+	b := o.b
+	e := b.Any()
+	if one.pattern != nil {
+		e = o.patternOr(o.f.rules[0], *one.pattern, e)
+	}
+	if one.names != nil {
+		e = b.And(e, o.compiler.names([]*rule{one.names}))
+	}
+	if one.outside != nil {
+		var known []string
+		for _, p := range one.outside.props {
+			known = append(known, spelled(p.name))
+		}
+		e = b.Except(e, b.Choice(known...))
+		for _, p := range one.outside.patterns {
+			e = b.Except(e, o.patternOr(o.f.rules[0], p.name, b.Never()))
+		}
+	}
+	return e
 }
 
 // combinations are the sets of patterns, by their index, that a name may have at once.
@@ -218,34 +290,25 @@ func (o *objects) ordered(lo, hi int) *grammar.Expr {
 	b := o.b
 	first := slices.IndexFunc(o.members, func(m declared) bool { return m.required })
 	tail := o.more(o.extra, lo, hi)
-	if o.extra == b.Never() {
-		tail = b.Empty()
-		if lo > 0 {
-			tail = b.Never()
+	for i := len(o.members) - 1; i > first && first >= 0; i-- {
+		if m := &o.members[i]; m.required {
+			tail = o.member(true, m, m.value, tail)
+		} else {
+			tail = b.Seq(b.Optional(o.member(true, m, m.value)), tail)
 		}
 	}
 	if first >= 0 {
-		for i := len(o.members) - 1; i > first; i-- {
-			m := o.members[i]
-			e := b.Seq(o.comma, m.expr)
-			if !m.required {
-				e = b.Optional(e)
-			}
-			tail = b.Seq(e, tail)
-		}
-		tail = b.Seq(o.members[first].expr, tail)
+		tail = o.member(false, &o.members[first], o.members[first].value, tail)
 		for i := first - 1; i >= 0; i-- {
-			tail = b.Seq(b.Optional(b.Seq(o.members[i].expr, o.comma)), tail)
+			tail = b.Seq(b.Optional(o.member(false, &o.members[i], o.members[i].value, o.comma)), tail)
 		}
 		return tail
 	}
 	alts := []*grammar.Expr{o.list(o.extra, lo, hi)}
-	if len(o.members) > 0 && lo == 0 {
-		alts = append(alts, b.Empty())
-	}
 	for i := len(o.members) - 1; i >= 0; i-- { // the first one that is there
-		alts = append(alts, b.Seq(o.members[i].expr, tail))
-		tail = b.Seq(b.Optional(b.Seq(o.comma, o.members[i].expr)), tail)
+		m := &o.members[i]
+		alts = append(alts, o.member(false, m, m.value, tail))
+		tail = b.Seq(b.Optional(o.member(true, m, m.value)), tail)
 	}
 	return b.Or(alts...)
 }
@@ -285,6 +348,7 @@ type presence struct {
 type presenceState struct {
 	at, count int
 	there     uint64 // of the members that dependencies are about
+	asked     int    // of some, those that were met
 }
 
 func (t *presence) tail(s presenceState) *grammar.Expr {
@@ -298,22 +362,54 @@ func (t *presence) tail(s presenceState) *grammar.Expr {
 	if s.at == len(t.members) {
 		return t.end(s)
 	}
-	m := t.members[s.at]
+	m := &t.members[s.at]
 	var alts []*grammar.Expr
 	if t.most == none || s.count < t.most {
-		next := presenceState{s.at + 1, min(s.count+1, t.enough), s.there | t.bit[m.name]}
-		e := b.Seq(m.expr, t.tail(next))
-		if s.count > 0 {
-			e = b.Seq(t.comma, e)
-		}
-		alts = append(alts, e)
+		t.eachAsked(s.asked, func(met int, asked []some) {
+			value := m.value
+			if met != 0 {
+				value = t.asked(m, asked)
+			}
+			next := presenceState{s.at + 1, min(s.count+1, t.enough), s.there | t.bit[m.name], s.asked | met}
+			alts = append(alts, t.member(s.count > 0, m, value, t.tail(next)))
+		})
 	}
 	if !m.required {
-		alts = append(alts, t.tail(presenceState{s.at + 1, s.count, s.there}))
+		alts = append(alts, t.tail(presenceState{s.at + 1, s.count, s.there, s.asked}))
 	}
 	e := b.Or(alts...)
 	t.known[s] = e
 	return e
+}
+
+// eachAsked calls f for every set of those that are asked for and were not met, the empty one first.
+func (t *presence) eachAsked(met int, f func(met int, asked []some)) {
+	for set := range 1 << len(t.some) {
+		if set&met != 0 {
+			continue
+		}
+		var asked []some
+		for i, one := range t.some {
+			if set>>i&1 == 1 {
+				asked = append(asked, one)
+			}
+		}
+		f(set, asked)
+	}
+}
+
+// asked is a member's value where it is one that is asked for.
+func (t *presence) asked(m *declared, asked []some) *grammar.Expr {
+	rules := t.memberRules(t.f, m.name)
+	for _, one := range asked {
+		if m.value == t.b.Never() || !t.checker().about(one, m.name) {
+			return t.b.Never()
+		}
+		if one.rule != nil {
+			rules = append(rules, one.rule)
+		}
+	}
+	return t.value(rules)
 }
 
 // end is what may follow the last declared member.
@@ -327,6 +423,9 @@ func (t *presence) end(s presenceState) *grammar.Expr {
 	if t.most != none {
 		hi = t.most - s.count
 	}
+	if left := 1<<len(t.some) - 1 - s.asked; left != 0 {
+		return t.askedEnd(s, hi)
+	}
 	if t.extra == t.b.Never() {
 		if lo > 0 {
 			return t.b.Never()
@@ -337,4 +436,35 @@ func (t *presence) end(s presenceState) *grammar.Expr {
 		return t.list(t.extra, lo, hi)
 	}
 	return t.more(t.extra, lo, hi)
+}
+
+// askedEnd is others behind the last declared member, with those that are still asked for. Where members are counted these come
+// first.
+func (t *presence) askedEnd(s presenceState, hi int) *grammar.Expr {
+	b := t.b
+	var alts []*grammar.Expr
+	one := func(e *grammar.Expr, next presenceState) *grammar.Expr {
+		if next.count = min(s.count+1, t.enough); s.count > 0 {
+			e = b.Seq(t.comma, e)
+		}
+		return b.Seq(e, t.end(next))
+	}
+	t.eachAsked(s.asked, func(met int, asked []some) {
+		if met != 0 && hi != 0 {
+			next := s
+			next.asked |= met
+			alts = append(alts, one(t.undeclared(asked), next))
+		}
+	})
+	e := b.Or(alts...)
+	switch {
+	case t.least > 0 || t.most != none:
+	case s.count > 0:
+		e = b.Seq(t.more(t.extra, 0, none), e)
+	default:
+		next := s
+		next.count = 1
+		e = b.Or(e, b.Seq(t.extra, t.askedEnd(next, hi)))
+	}
+	return e
 }

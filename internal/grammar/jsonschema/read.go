@@ -96,6 +96,15 @@ type objectRule struct {
 	names      *rule // of the names as strings
 	required   []string
 	dependent  []dependency
+	some       []some
+}
+
+// some asks for a member of some names whose value follows a rule: it is what a keyword about all members is negated to.
+type some struct {
+	outside *objectRule // whose properties and patterns the name has none of, nil if it may
+	pattern *string     // that is in the name, nil for any
+	names   *rule       // that the name follows, nil for any
+	rule    *rule       // that the value follows, nil for any
 }
 
 type member struct {
@@ -186,7 +195,8 @@ type combined struct {
 	ones      map[*rule][][]*rule // of oneOf
 	opposites map[*rule]*rule
 	negations map[*rule]*negation
-	apart     map[[2]*rule]bool
+	apart     map[both]bool
+	fulls     map[*rule]kinds
 }
 
 // stop ends the reading by an error, from whatever depth.

@@ -202,8 +202,13 @@ func (all *counts) run(t *testing.T, path string, c suiteCase) {
 	if all.held++; len(unheld) > 0 {
 		all.held--
 		all.unheld++
+		met := map[string]bool{}
 		for _, u := range unheld {
-			all.misses["not held: "+u.Keyword+": "+u.Why]++
+			if why := "not held: " + u.Keyword + ": " + u.Why; !met[why] {
+				met[why] = true
+				all.misses[why]++
+				fail("%s", u)
+			}
 		}
 	}
 	for _, test := range c.Tests {
