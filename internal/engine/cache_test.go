@@ -35,11 +35,25 @@ func conversations(t *testing.T, alone *Engine) (all []Prompt) {
 			}
 			all = append(all, Prompt{Tokens: append(next, prompt(1+r.IntN(20), 3)...), MaxTokens: 12, Logprobs: 1})
 		}
+		for top := range 2 {
+			forced := Prompt{Tokens: slices.Concat(system, prompt(20, 9)), MaxTokens: 90, Logprobs: top - 1, Constrain: stretches}
+			all = append(all, forced, forced)
+		}
 	}
 	for i := range all {
 		all[i].Marks = []int{len(all[i].Tokens) / 2, len(all[i].Tokens)}
 	}
 	return all
+}
+
+// stretches forces up to 30 tokens after every fifth id.
+func stretches(id int32) (c Constraint) {
+	for i := range id % 31 {
+		if id%5 == 0 {
+			c.Forced = append(c.Forced, (id+5*i)%95+1)
+		}
+	}
+	return c
 }
 
 // alone gives conversations, what an engine answers that has no cache and runs one at a time, and the bytes of a page.

@@ -197,7 +197,9 @@ func (e *Engine) KV() backend.KVPolicy { return e.run.store.Policy() }
 
 // Constraint says what may come after a token. The zero Constraint allows everything.
 type Constraint struct {
-	Forced []int32 // these tokens come next, whatever the model says
+	// Forced tokens come next, whatever the model says. Several run as one span, and then it is the last one's Constraint that
+	// says what follows; Err after one before it may come too late to keep back the rest.
+	Forced []int32
 	// Mask, if not nil, is the set of tokens that the next one is drawn from; stop ids are allowed only if they are in it. It
 	// is for that one token, is not used beside Forced, and must not change until Constrain is called again.
 	Mask sample.Set
@@ -273,7 +275,7 @@ func (e *Engine) Submit(ctx context.Context, p Prompt) (*Stream, error) {
 		mask: slices.Clone(p.Mask),
 	}
 	if p.Constrain != nil {
-		constraints := make(chan Constraint, 1) // at most one waits: it is read before the next token is drawn
+		constraints := make(chan Constraint, LongestSpan) // they are read before the next token is drawn
 		q.constraints = constraints
 		q.hook = NewHook(p.Constrain, func(c Constraint) {
 			select {

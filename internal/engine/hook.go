@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 )
@@ -77,7 +78,25 @@ const (
 	answerWaits = 300
 )
 
-// await gives the constraint after the last token. The other sequences of the step wait, too.
+// await takes what may come after the tokens that the stream was given. The other sequences of the step wait, too.
+func (q *sequence) await(vocab, waits int) error {
+	if q.constraints == nil {
+		return nil
+	}
+	for ; q.answered < q.given()-q.Prompt; q.answered++ {
+		c := await(q.stream.ctx, q.constraints, waits)
+		if i := slices.IndexFunc(c.Forced, func(id int32) bool { return id < 0 || int(id) >= vocab }); c.Err == nil && i >= 0 {
+			c.Err = fmt.Errorf("token %d is outside the vocabulary of %d", c.Forced[i], vocab)
+		}
+		if c.Err != nil {
+			return &ConstraintError{c.Err}
+		}
+		q.forced, q.mask = append(q.forced, c.Forced...), c.Mask
+	}
+	return nil
+}
+
+// await gives the next constraint.
 func await(ctx context.Context, constraints <-chan Constraint, waits int) Constraint {
 	select {
 	case c := <-constraints:

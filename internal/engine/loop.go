@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"hearth/internal/kv"
 	"hearth/internal/sched"
 	"hearth/internal/watchdog"
 )
@@ -145,15 +144,13 @@ func (e *Engine) appendTokens(p sched.Plan, out []result) []sched.Outcome {
 		switch {
 		case r.err != nil:
 			r.reason, o.Failed = Error, true
-		case r.picked:
-			o.New = 1
-			generated++
-			if r.reason = r.seq.take(r.token.ID); r.reason == Running && r.seq.hook != nil {
-				r.seq.hook.Tell(r.token.ID)
-			}
+		case len(r.tokens) > 0:
+			r.appendTokens()
+			o.New = len(r.seq.tokens) - r.seq.Known
 		case it.Seq.Score && it.Seq.Table.Len+it.Tokens == it.Seq.Prompt:
 			r.reason = Length
 		}
+		generated += int64(len(r.tokens))
 		if o.End = r.reason != Running; o.End {
 			e.retire(r.seq)
 		}
@@ -161,18 +158,6 @@ func (e *Engine) appendTokens(p sched.Plan, out []result) []sched.Outcome {
 	}
 	e.countStep(prompt, generated, int64(len(p.Preempted)), starts)
 	return e.outcomes
-}
-
-// take appends a generated token and tells whether the sequence ends with it.
-func (q *sequence) take(id int32) Reason {
-	q.tokens, q.Key = append(q.tokens, id), append(q.Key, q.salt.Elem(len(q.Key), kv.Elem(id)))
-	switch {
-	case slices.Contains(q.stop, id):
-		return Stop
-	case len(q.tokens)-q.Prompt == q.Max:
-		return Length
-	}
-	return Running
 }
 
 // deliver gives the streams their tokens and ends.
@@ -190,12 +175,13 @@ func (e *Engine) deliver(out []result) {
 	now := time.Now()
 	for i := range out {
 		r := &out[i]
-		if r.picked {
-			r.seq.stream.push(r.token, r.reason == Stop, now)
+		for k := range r.tokens {
+			r.seq.stream.push(r.tokens[k], r.reason == Stop && k == len(r.tokens)-1, now)
 		}
 		if r.reason != Running {
 			r.seq.stream.end(r.reason, r.err)
 		}
-		*r = result{} // the buffer is reused: let go of the sequence
+		clear(r.tokens) // the buffers are reused: let go of the sequence
+		*r = result{tokens: r.tokens[:0]}
 	}
 }

@@ -202,7 +202,7 @@ func (r *runner) readPending(f *inFlight, p sched.Plan) error {
 				continue
 			}
 			res.seq.sampler.Accept(ids[row])
-			res.token, res.picked = Token{ID: ids[row]}, true
+			res.tokens = append(res.tokens, Token{ID: ids[row]})
 		}
 	}
 	r.release(f)

@@ -145,6 +145,8 @@ func TestOverlap(t *testing.T) {
 							p.Logprobs = 1
 						case 3:
 							p.Sampling.Set("repetition_penalty", 1.3)
+						case 0:
+							p.Constrain = stretches
 						}
 						streams[i] = submit(t, e, p)
 					}

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"hearth/internal/backend"
@@ -18,12 +19,13 @@ type sequence struct {
 	stream      *Stream
 	request     string // see Prompt
 	salt        kv.Salt
-	tokens      []int32 // prompt and generated
+	tokens      []int32 // prompt and generated; the last Unscored ones have not been given to the stream
 	stop        []int32
 	sampler     *sample.Sampler
 	top         int               // logprobs wanted, -1 none
 	hook        *Hook             // of Prompt.Constrain
 	constraints <-chan Constraint // one after each generated token; nil: there are none
+	answered    int               // how many of those have come
 	watch       func(step bool)
 	forced      []int32     // tokens that come next
 	mask        sample.Set  // else the next token is one of these; nil: any
@@ -54,17 +56,17 @@ type runner struct {
 	waits   int // for a Constraint, see await
 }
 
-// job is a row from which a token is drawn.
+// job is the rows from which tokens of one sequence are drawn, one after the other.
 type job struct {
 	res    *result
 	logits []float32
+	rows   int
 }
 
 // result is what a step did for one item.
 type result struct {
 	seq    *sequence
-	token  Token
-	picked bool // token is set
+	tokens []Token // generated; reused
 	err    error
 	reason Reason // set by appendTokens
 }
@@ -83,18 +85,18 @@ const logitRows = 64
 
 // step runs a plan. Results are in the order of its items and valid until the next step.
 func (r *runner) step(p sched.Plan) []result {
-	r.out = r.out[:0]
+	r.out = slices.Grow(r.out[:0], len(p.Items))[:len(p.Items)]
 	now := time.Now()
 	for i := range p.Items {
 		q := r.seqs[p.Items[i].Seq.ID]
-		r.out = append(r.out, result{seq: q})
+		r.out[i].seq = q
 		if p.Items[i].First {
 			q.stream.start(now, q)
 		}
 	}
 	if err := r.forward(p); err != nil {
 		for i := range r.out {
-			r.out[i] = result{seq: r.out[i].seq, err: err}
+			r.out[i].tokens, r.out[i].err = r.out[i].tokens[:0], err
 		}
 	}
 	return r.out
@@ -153,13 +155,15 @@ func (r *runner) forward(p sched.Plan) (err error) {
 		}
 		r.jobs = r.jobs[:0]
 		for i := range p.Items {
-			for row := max(from, r.first[i]); row < min(to, r.first[i+1]) && r.out[i].err == nil; row++ {
-				logits := f[(row-from)*l.Cols():][:l.Cols()]
-				if p.Items[i].Want == sched.WantAll {
-					r.score(&r.out[i], p.Items[i].Seq.Table.Len+row-r.first[i], logits)
-				} else {
-					r.jobs = append(r.jobs, job{&r.out[i], logits})
-				}
+			row, n := max(from, r.first[i]), min(to, r.first[i+1])-max(from, r.first[i])
+			if n <= 0 || r.out[i].err != nil {
+				continue
+			}
+			j := job{&r.out[i], f[(row-from)*l.Cols():][:n*l.Cols()], n}
+			if p.Items[i].Seq.Score {
+				r.score(j, p.Items[i].Seq.Table.Len+row-r.first[i])
+			} else {
+				r.jobs = append(r.jobs, j)
 			}
 		}
 		r.sample()
@@ -178,7 +182,7 @@ func (r *runner) build(p sched.Plan) {
 	r.first = r.first[:0]
 	for i := range p.Items {
 		r.first = append(r.first, len(b.Out))
-		if r.out[i].err != nil || r.out[i].picked {
+		if r.out[i].err != nil || len(r.out[i].tokens) > 0 {
 			continue
 		}
 		it, q := &p.Items[i], r.out[i].seq
@@ -188,15 +192,8 @@ func (r *runner) build(p sched.Plan) {
 		for j := range it.Tokens {
 			b.Pos[0] = append(b.Pos[0], int32(start+j))
 		}
-		from := len(b.Tokens) // WantNone
-		switch it.Want {
-		case sched.WantLast:
-			from--
-		case sched.WantAll:
-			from = row
-		}
-		for ; from < len(b.Tokens); from++ {
-			b.Out = append(b.Out, int32(from))
+		for row := len(b.Tokens) - it.Rows; row < len(b.Tokens); row++ {
+			b.Out = append(b.Out, int32(row))
 		}
 	}
 	r.first = append(r.first, len(b.Out))
@@ -228,17 +225,23 @@ func (r *runner) close(q *sequence, slot kv.SlotID) {
 	q.open = false
 }
 
-// score scores the row of a position, unless that was done before the sequence was preempted.
-func (r *runner) score(res *result, pos int, logits []float32) {
-	if q := res.seq; pos == len(q.scores) {
-		var sc Score
-		next := int32(-1)
-		if pos+1 < len(q.tokens) {
-			next = q.tokens[pos+1]
-		}
-		if sc, res.err = score(logits, q.top, next); res.err == nil {
+// score scores the rows of a job from a position on, but for those that were before the sequence was preempted.
+func (r *runner) score(j job, pos int) {
+	q := j.res.seq
+	for logits := range slices.Chunk(j.logits, len(j.logits)/j.rows) {
+		if pos == len(q.scores) {
+			next := int32(-1)
+			if pos+1 < len(q.tokens) {
+				next = q.tokens[pos+1]
+			}
+			sc, err := score(logits, q.top, next)
+			if err != nil {
+				j.res.err = err
+				return
+			}
 			q.scores = append(q.scores, sc)
 		}
+		pos++
 	}
 }
 
@@ -265,38 +268,45 @@ func (r *runner) sample() {
 	}
 }
 
-// drawOne draws the token of job i. Jobs are of different sequences and may run at the same time.
+// drawOne draws the tokens of job i. Jobs are of different sequences and may run at the same time.
 func (r *runner) drawOne(worker, i int) {
-	res := r.jobs[i].res
-	var top []sample.Logprob
-	if res.seq.top > 0 {
-		top = make([]sample.Logprob, 0, min(res.seq.top, len(r.jobs[i].logits))) // the stream keeps it
+	j := &r.jobs[i]
+	cols := len(j.logits) / j.rows
+	for from := 0; from < len(j.logits); from += cols {
+		if err := j.res.draw(j.logits[from:][:cols], &r.work[worker], r.waits); err != nil {
+			j.res.err = err
+			return
+		}
 	}
-	t, top, err := res.seq.next(r.jobs[i].logits, &r.work[worker], top, r.waits)
-	if err != nil {
-		res.err = err
-		return
-	}
-	res.token, res.picked = Token{ID: t.ID, Logprob: t.Logprob, Top: top}, true
 }
 
-// next draws a token, or takes the one that is forced.
-func (q *sequence) next(logits []float32, w *sample.Work, top []sample.Logprob, waits int) (sample.Logprob, []sample.Logprob, error) {
-	if q.constraints != nil && len(q.tokens) > q.Prompt {
-		c := await(q.stream.ctx, q.constraints, waits)
-		if c.Err != nil {
-			return sample.Logprob{}, nil, &ConstraintError{c.Err}
-		}
-		q.forced, q.mask = append(q.forced, c.Forced...), c.Mask
+// draw draws the next token, or takes the one that is known or forced.
+func (r *result) draw(logits []float32, w *sample.Work, waits int) error {
+	q := r.seq
+	var top []sample.Logprob
+	if q.top > 0 {
+		top = make([]sample.Logprob, 0, min(q.top, len(logits))) // the stream keeps it
 	}
-	if len(q.forced) == 0 {
+	if err := q.await(len(logits), waits); err != nil {
+		return err
+	}
+	var t sample.Logprob
+	var err error
+	switch at := q.given() + len(r.tokens); {
+	case at < len(q.tokens):
+		t, top, err = q.sampler.Take(q.tokens[at], logits, w, q.top, top)
+	case len(q.forced) > 0:
+		t, top, err = q.sampler.Take(q.forced[0], logits, w, q.top, top)
+		q.forced = q.forced[1:]
+	default:
 		q.sampler.Limit(q.mask)
 		q.mask = nil
-		return q.sampler.Next(logits, w, q.top, top)
+		t, top, err = q.sampler.Next(logits, w, q.top, top)
 	}
-	id := q.forced[0]
-	q.forced = q.forced[1:]
-	return q.sampler.Take(id, logits, w, q.top, top)
+	if err == nil {
+		r.tokens = append(r.tokens, Token{ID: t.ID, Logprob: t.Logprob, Top: top})
+	}
+	return err
 }
 
 // rowRange lists the rows [from, to), until it is called again.

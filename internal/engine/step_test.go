@@ -15,12 +15,11 @@ func TestBuild(t *testing.T) {
 	var seqs []*sequence
 	var items []sched.Item
 	for i, c := range []struct {
-		len, n int
-		want   sched.Want
-	}{{10, 1, sched.WantLast}, {0, 3, sched.WantNone}, {5, 2, sched.WantLast}, {4, 2, sched.WantAll}} {
+		len, n, rows int
+	}{{10, 1, 1}, {0, 3, 0}, {5, 2, 1}, {4, 2, 2}} {
 		q := &sequence{Seq: sched.Seq{Slot: kv.SlotID(i), Table: kv.Table{Len: c.len}}, tokens: prompt(c.len+c.n, 1)}
 		seqs = append(seqs, q)
-		items = append(items, sched.Item{Seq: &q.Seq, Tokens: c.n, Want: c.want})
+		items = append(items, sched.Item{Seq: &q.Seq, Tokens: c.n, Rows: c.rows})
 	}
 	r := &runner{out: []result{{seq: seqs[0]}, {seq: seqs[1]}, {seq: seqs[2], err: ErrClosed}, {seq: seqs[3]}}}
 	r.build(sched.Plan{Items: items})

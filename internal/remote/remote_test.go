@@ -310,6 +310,21 @@ func prompts() []engine.Prompt {
 			return engine.Constraint{}
 		}
 	})
+	for top := -1; top < 1; top++ { // stretches longer than a span, the last with a stop id
+		add(50, func(p *engine.Prompt) {
+			n := 0
+			p.Logprobs, p.StopIDs, p.MaxTokens = top, []int32{90}, 400
+			p.Constrain = func(int32) (c engine.Constraint) {
+				switch n++; n {
+				case 2, 110:
+					c.Forced = make([]int32, engine.LongestSpan+20)
+				case 210:
+					c.Forced = []int32{1, 2, 90, 3}
+				}
+				return c
+			}
+		})
+	}
 	return ps
 }
 

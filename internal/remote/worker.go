@@ -38,7 +38,7 @@ type workerStream struct {
 	logprobs    bool
 	ctx         context.Context
 	cancel      context.CancelFunc
-	constraints chan engine.Constraint // at most one waits
+	constraints chan engine.Constraint // those not read yet
 
 	// Of the writer.
 	sent  sent
@@ -154,7 +154,7 @@ func (w *worker) submit(e *engine.Engine, c *contents) {
 	s.logprobs = p.Logprobs >= 0
 	s.ctx, s.cancel = context.WithCancel(w.ctx)
 	if constrained {
-		s.constraints = make(chan engine.Constraint, 1)
+		s.constraints = make(chan engine.Constraint, engine.LongestSpan)
 		p.Constraints = s.constraints
 	}
 	p.Watch = func(step bool) { w.touch(s, !step) }

@@ -71,13 +71,13 @@ func (s *Scheduler) ofClient(c uint64) int {
 	return n
 }
 
-// match looks q up in the prefix tree. A scored prompt takes only what it has run itself, before it was preempted: all of its
-// rows are wanted.
+// match looks q up in the prefix tree, up to the first row that is wanted. A scored prompt, of which all are, takes only what it
+// has run itself, before it was preempted.
 func (s *Scheduler) match(q *Seq) kv.Match {
 	if s.prefix == nil {
 		return kv.Match{}
 	}
-	key := q.Key
+	key := q.Key[:q.Known-q.Unscored]
 	if q.Score {
 		key = key[:min(q.ran+1, len(key))]
 	}
@@ -95,7 +95,7 @@ func (s *Scheduler) ahead(q *Seq, cached int) *Seq {
 		if decoding(r) {
 			return false
 		}
-		n := kv.Common(q.Key[:q.Known-1], r.Key[:r.Known])
+		n := kv.Common(q.Key[:q.Known-q.Unscored-1], r.Key[:r.Known])
 		n -= n % page
 		return n >= cached+page && r.Table.Len < n
 	})

@@ -31,12 +31,14 @@ type load struct {
 func (b *ChunkBudget) Observe(items []Item, took int64) {
 	var l load
 	for i := range items {
-		if it := &items[i]; it.Decode {
+		it := &items[i]
+		n := it.Tokens
+		if it.Decode {
 			l.decodes++
-		} else {
-			l.prompt += it.Tokens
-			l.depth += float64(it.Tokens) * (float64(it.Seq.Table.Len) + float64(it.Tokens)/2)
+			n-- // what comes with its first token costs like a prompt's
 		}
+		l.prompt += n
+		l.depth += float64(n) * (float64(it.Seq.Table.Len) + float64(n)/2)
 	}
 	l.depth /= float64(max(l.prompt, 1))
 	b.observe(l, float64(max(took, 1)))

@@ -10,15 +10,17 @@ import (
 // mostPrefills is how many prompts run at once: more would only make all of them late.
 const mostPrefills = 8
 
-// Next plans a step: one token for every sequence that decodes, then prompt tokens, as many as Chunk and ChunkBudget allow.
+// Next plans a step: what every sequence that decodes has generated last, then prompt tokens, as many as Chunk and ChunkBudget
+// allow.
 // Waiting sequences are admitted first. An empty plan means that there is nothing to do.
 func (s *Scheduler) Next() Plan {
 	s.plan.Items, s.plan.Preempted, s.snaps = s.plan.Items[:0], s.plan.Preempted[:0], s.snaps[:0]
+	s.spans = spans{}
 	s.age()
 	s.order = append(s.order[:0], s.running...)
 	for _, q := range s.order {
 		if decoding(q) && s.runs(q) {
-			s.add(q, 1)
+			s.add(q, 1+s.more(q))
 		}
 	}
 	if len(s.plan.Preempted) == 0 {
@@ -59,6 +61,10 @@ func (s *Scheduler) share() {
 	q := s.order[0]
 	d := division{tokens: s.cfg.Chunk}
 	d.budget, d.price = s.ChunkBudget.limit(s.cfg.Chunk, len(s.plan.Items) > 0, q.Known-q.Table.Len, q.Table.Len, len(s.order) == 1)
+	if s.spans.tokens > 0 {
+		d.tokens -= s.spans.tokens
+		d.budget = max(d.budget-s.spans.spent, d.price.of(leastPrompt, q.Table.Len))
+	}
 	front := 0
 	for front < len(s.order) && !background(s.order[front]) {
 		front++
@@ -70,20 +76,39 @@ func (s *Scheduler) share() {
 	}
 }
 
+// spans is what the sequences that decode run of a step's prompt budget: of several tokens all but the first.
+type spans struct {
+	tokens int
+	spent  float64 // in the unit of price
+}
+
+// more is how many tokens q runs in this step besides the first of those it generated last. They cost as much as those of a
+// prompt, and so keep others waiting as long. Prompts keep at least half a chunk.
+func (s *Scheduler) more(q *Seq) int {
+	n := q.Known - q.Table.Len - 1
+	if n == 0 {
+		return 0
+	}
+	behind := q.Table.Len + 1
+	budget, price := s.ChunkBudget.limit(s.cfg.Chunk, len(s.running) > 1, n, behind, false)
+	n = min(n, int(price.fit(max(budget-s.spans.spent, 0), behind)), s.cfg.Chunk/2-s.spans.tokens)
+	s.spans.tokens += n
+	s.spans.spent += price.of(n, behind)
+	return n
+}
+
 // runs reports that q was not preempted while this plan was made.
 func (s *Scheduler) runs(q *Seq) bool { return q.Slot >= 0 }
 
 // add plans up to limit of the tokens q knows but has not run, unless there is no memory for them.
 func (s *Scheduler) add(q *Seq, limit int) {
 	n := min(q.Known-q.Table.Len, limit)
+	end := q.Table.Len + n
 	it := Item{Seq: q, Tokens: n, First: q.fresh, Decode: decoding(q)}
-	switch end := q.Table.Len + n; {
-	case q.Score:
-		it.Want = WantAll
-	case end == q.Known:
-		it.Want = WantLast
+	if it.Rows = n; !q.Score {
+		it.Rows = min(n, max(end-(q.Known-1-q.Unscored), 0))
 	}
-	if s.grow(q, q.Table.Len+n) {
+	if s.grow(q, end) {
 		q.fresh = false
 		s.plan.Items = append(s.plan.Items, it)
 	}

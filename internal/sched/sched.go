@@ -13,15 +13,6 @@ import (
 // ID names a sequence. The engine chooses it, ascending in order of arrival.
 type ID int64
 
-// Want says which rows of an item must come out of the model.
-type Want uint8
-
-const (
-	WantNone Want = iota // a prompt chunk that is not the last
-	WantLast             // decode, or the last chunk of a prompt
-	WantAll              // every row: scoring a prompt
-)
-
 // Seq is one sequence as policy sees it. The caller sets the first group of fields; the rest is the scheduler's, to be
 // read only.
 type Seq struct {
@@ -33,6 +24,9 @@ type Seq struct {
 	Key    []kv.Elem // the prompt; the caller appends generated tokens before Done
 	Owner  kv.Owner  // of what it stores in the prefix tree
 	Marks  []int     // prompt offsets after which other prompts are likely to differ, for snapshots
+	// Unscored is how many generated tokens at the end of Key lack their logprobs: the logits before each are wanted. The caller
+	// sets it before Done.
+	Unscored int
 
 	Background bool // it lets others go first, see priority.go
 
@@ -50,6 +44,7 @@ type Seq struct {
 	pin     kv.Pin // of Match, until the slot has been opened
 	ran     int    // tokens run before it was preempted
 	stored  int    // tokens handed to the prefix tree so far
+	span    int    // tokens that were generated last, together
 
 	promoted bool // it counts as interactive although it is Background
 	asked    bool // see Config.Ask
@@ -60,9 +55,9 @@ type Seq struct {
 type Item struct {
 	Seq    *Seq
 	Tokens int
-	Want   Want
+	Rows   int  // the last so many of its rows must come out of the model
 	First  bool // the sequence has just been admitted: open its slot at Seq.Match, with Tail
-	Decode bool // it runs the one token generated last
+	Decode bool // it runs what was generated last: a token, or a part of several
 	Snaps  []Snap
 }
 
@@ -94,7 +89,7 @@ type Plan struct {
 
 // Outcome is what a step did for the item at the same place in the plan.
 type Outcome struct {
-	New    int  // tokens generated
+	New    int  // tokens that joined Seq.Key
 	End    bool // the sequence leaves
 	Failed bool // its state is not valid: with End, nothing of this step is stored
 }
@@ -133,6 +128,7 @@ type Scheduler struct {
 	give        []int  // reused
 	aged        int    // see age
 	snaps       []Snap // of the plan
+	spans       spans  // of the plan
 }
 
 // New makes a scheduler that spends the ids and bytes of a; Limits.Span of a must be at least cfg.Chunk.
@@ -175,8 +171,8 @@ func (s *Scheduler) Cancel(q *Seq) {
 // Counts is the number of running and waiting sequences.
 func (s *Scheduler) Counts() (running, waiting int) { return len(s.running), len(s.waiting) }
 
-// decoding reports that everything but one generated token has run.
-func decoding(q *Seq) bool { return q.Known > q.Prompt && q.Known-q.Table.Len == 1 }
+// decoding reports that everything has run but what was generated last.
+func decoding(q *Seq) bool { return q.Known > q.Prompt && q.Known-q.Table.Len <= q.span }
 
 // Done records a step: out[i] belongs to p.Items[i]. Whole pages of prompts go to the prefix tree at once, so that others can use
 // them and a cancelled prompt loses nothing.
@@ -190,7 +186,10 @@ func (s *Scheduler) Done(p Plan, out []Outcome) {
 			continue
 		}
 		q.Table.Len += it.Tokens
-		q.Known += out[i].New
+		if n := out[i].New; n > 0 {
+			q.Known += n
+			q.span = n
+		}
 		s.storeSnaps(it)
 		if out[i].End {
 			s.leave(q, true)

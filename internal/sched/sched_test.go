@@ -22,7 +22,9 @@ var update = flag.Bool("update", false, "rewrite the expected outputs in testdat
 //	config chunk=512 slots=4 pages=100 context=4096 [window=128] [fixed=1000] [target=MICROSECONDS] [nocache]
 //	submit NAME prompt=N max=N [like=OTHER:N] [client=N] [score]
 //	                        like: the prompt starts with the first N tokens of OTHER's, generated ones included
-//	step [end=NAME,NAME] [fail=NAME]  run one step; a sequence also ends when it has generated its max
+//	step [end=NAME,NAME] [fail=NAME] [forced=NAME:N,NAME:N] [unscored=NAME:N]  run one step; a sequence also ends when it
+//	                        has generated its max; with the token that it generates join N more, for those of unscored
+//	                        the rows before them are wanted
 //	steps N                 run N steps, print the last
 //	slow NAME               what it begins with is on its way into the tree when it could be admitted
 //	loaded NAME [pages=N] [again]  it has come, so many pages of it
@@ -91,6 +93,8 @@ type script struct {
 	seqs         map[string]*Seq
 	names        map[ID]string
 	finish, fail map[string]bool
+	joined       map[string]int // tokens that join with the one generated
+	unscored     map[string]bool
 	slow         map[string]bool
 	machine      *machine // nil: nothing is observed
 }
@@ -108,7 +112,7 @@ func (m *machine) took(items []Item) float64 {
 		n := float64(items[i].Tokens)
 		if items[i].Decode {
 			decode = max(decode, m.decode) + m.each + m.held*float64(items[i].Seq.Table.Len)
-			continue
+			n--
 		}
 		us += n * (m.token + m.key*(float64(items[i].Seq.Table.Len)+n/2))
 	}
@@ -167,21 +171,24 @@ func (sc *script) do(t *testing.T, words []string) []string {
 	case "cancel":
 		sc.s.Cancel(sc.seqs[words[1]])
 	case "step":
-		sc.finish, sc.fail = map[string]bool{}, map[string]bool{}
+		sc.finish, sc.fail, sc.joined, sc.unscored = map[string]bool{}, map[string]bool{}, map[string]int{}, map[string]bool{}
 		for _, w := range words[1:] {
-			set := sc.finish
-			if strings.HasPrefix(w, "fail=") {
-				set = sc.fail
-			}
-			_, list, _ := strings.Cut(w, "=")
+			set := map[string]map[string]bool{"end": sc.finish, "fail": sc.fail, "unscored": sc.unscored}
+			verb, list, _ := strings.Cut(w, "=")
 			for _, n := range strings.Split(list, ",") {
-				set[n] = true
+				name, count, joins := strings.Cut(n, ":")
+				if joins {
+					sc.joined[name], _ = strconv.Atoi(count)
+				}
+				if set[verb] != nil {
+					set[verb][name] = true
+				}
 			}
 		}
 		return sc.step()
 	case "steps":
 		n, _ := strconv.Atoi(words[1])
-		sc.finish, sc.fail = nil, nil
+		sc.finish, sc.fail, sc.joined, sc.unscored = nil, nil, nil, nil
 		for range n - 1 {
 			sc.step()
 		}
@@ -249,14 +256,25 @@ func (sc *script) step() []string {
 				line += fmt.Sprintf(" copy %v to %v", q.Match.Tail, t)
 			}
 		}
-		switch it.Want {
-		case WantLast:
-			out[i].New = 1
-			q.Key = append(q.Key, token(q.ID, len(q.Key)))
-			out[i].End = q.Known+1 == q.Prompt+q.Max || sc.finish[name]
-		case WantAll:
+		switch {
+		case q.Score:
 			line += " all"
 			out[i].End = q.Table.Len+it.Tokens == q.Prompt
+		case it.Rows > q.Unscored:
+			q.Unscored = 0
+			out[i].New = 1 + sc.joined[name]
+			for range out[i].New {
+				q.Key = append(q.Key, token(q.ID, len(q.Key)))
+			}
+			if sc.unscored[name] {
+				q.Unscored = sc.joined[name]
+			}
+			out[i].End = q.Unscored == 0 && len(q.Key) == q.Prompt+q.Max || sc.finish[name]
+		default:
+			q.Unscored -= it.Rows
+		}
+		if it.Rows > 1 && !q.Score {
+			line += fmt.Sprintf(" rows %d", it.Rows)
 		}
 		if sc.fail[name] {
 			out[i] = Outcome{End: true, Failed: true}

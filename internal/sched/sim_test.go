@@ -34,6 +34,9 @@ func TestSimulation(t *testing.T) {
 	if all.Snaps == 0 || all.Restored == 0 {
 		t.Errorf("no snapshot was taken, or none restored: %+v", all)
 	}
+	if all.Joined == 0 || all.Cut == 0 {
+		t.Errorf("no span was run, or none in parts: %+v", all)
+	}
 	if all.Hits == 0 || all.Loaded == 0 || all.Asked == 0 || all.Copies == 0 || all.Preempted == 0 || all.Failed == 0 || all.Cancelled == 0 || all.Scored == 0 {
 		t.Errorf("something never happened: %+v", all)
 	}
@@ -43,6 +46,7 @@ type tally struct {
 	Steps, Sequences, Hits, Copies, Cached, Ran, Preempted, Failed, Cancelled, Scored int
 	Asked, Loaded                                                                     int // of the disk; pages from it
 	Snaps, Restored                                                                   int
+	Joined, Cut                                                                       int // tokens behind generated ones, steps without all of them
 }
 
 func (t *tally) add(o tally) {
@@ -60,6 +64,8 @@ func (t *tally) add(o tally) {
 	t.Loaded += o.Loaded
 	t.Snaps += o.Snaps
 	t.Restored += o.Restored
+	t.Joined += o.Joined
+	t.Cut += o.Cut
 }
 
 type sim struct {
@@ -228,8 +234,12 @@ func (m *sim) step() error {
 	for i := range p.Items {
 		it := &p.Items[i]
 		delete(due, it.Seq)
-		if !it.Decode {
-			prompt += it.Tokens
+		prompt += it.Tokens
+		if it.Decode {
+			prompt--
+			if it.Seq.Table.Len+it.Tokens < it.Seq.Known {
+				m.Cut++
+			}
 		}
 		m.Ran += it.Tokens
 		if err := m.forward(it, failed); err != nil {
@@ -371,17 +381,34 @@ func (m *sim) outcome(it *Item, failed bool) (out Outcome) {
 		m.Failed++
 		return Outcome{End: true, Failed: true}
 	case q.Score:
-		if it.Want != WantAll || q.Table.Len > m.scored[q.ID] {
+		if it.Rows != it.Tokens || q.Table.Len > m.scored[q.ID] {
 			panic("rows of a scored prompt were skipped")
 		}
 		m.scored[q.ID] = max(m.scored[q.ID], end) // what it has run before may run again
 		m.Scored++
 		return Outcome{End: end == q.Prompt}
-	case it.Want == WantLast:
-		last, _ := m.at(len(m.geo.Groups)-1, q, end-1)
-		q.Key = append(q.Key, answer(*last))
-		made := len(q.Key) - q.Prompt
-		return Outcome{New: 1, End: made == q.Max || made > m.ends[q.ID]}
+	case it.Rows > 0 && end-it.Rows != q.Known-q.Unscored-1:
+		panic("rows before tokens without logprobs were skipped")
+	case it.Rows <= q.Unscored:
+		q.Unscored -= it.Rows
+		return Outcome{}
 	}
-	return Outcome{}
+	last, _ := m.at(len(m.geo.Groups)-1, q, end-1)
+	q.Key, q.Unscored = append(q.Key, answer(*last)), 0
+	made := len(q.Key) - q.Prompt
+	if made == q.Max || made > m.ends[q.ID] {
+		return Outcome{New: 1, End: true}
+	}
+	out.New = 1
+	if m.r.IntN(6) == 0 {
+		for n := m.r.IntN(30); n > 0 && len(q.Key) < q.Prompt+q.Max-1; n-- {
+			q.Key = append(q.Key, kv.Elem(m.r.IntN(3)))
+			out.New++
+			m.Joined++
+		}
+		if m.r.IntN(2) == 0 {
+			q.Unscored = out.New - 1
+		}
+	}
+	return out
 }
