@@ -10,9 +10,9 @@ import (
 // mostPrefills is how many prompts run at once: more would only make all of them late.
 const mostPrefills = 8
 
-// Next plans a step: what every sequence that decodes has generated last, then prompt tokens, as many as Chunk and ChunkBudget
-// allow.
-// Waiting sequences are admitted first. An empty plan means that there is nothing to do.
+// Next plans a step: what every sequence that decodes has generated last, then prompt tokens. Chunk and ChunkBudget limit both,
+// but each sequence that decodes runs a token. Waiting sequences are admitted first. An empty plan means that there is nothing to
+// do.
 func (s *Scheduler) Next() Plan {
 	s.plan.Items, s.plan.Preempted, s.snaps = s.plan.Items[:0], s.plan.Preempted[:0], s.snaps[:0]
 	s.spans = spans{}
