@@ -273,7 +273,7 @@ func crossOrigin(r *http.Request) bool {
 
 func (s *Server) root(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = io.WriteString(w, "hearth is running. APIs: POST /v1/messages, POST /v1/chat/completions, GET /v1/models; state: GET /health, GET /v1/status\n")
+	_, _ = io.WriteString(w, "hearth is running. APIs: POST /v1/messages, POST /v1/chat/completions, POST /v1/responses, GET /v1/models; state: GET /health, GET /v1/status\n")
 }
 
 // cleanPath undoes what base URLs do to paths: doubled slashes, a slash at the end, the version twice.
