@@ -60,7 +60,7 @@ func (g *Grammar) step(e *Expr, c byte, u *Budget) *step {
 	return g.find(e, c, u)
 }
 
-// mostLearned bounds the memory of what is found out about a grammar while it is used. When there is more, all is forgotten.
+// mostLearned bounds the memory of what is found out about a grammar while it is used. When there is more, it is all forgotten.
 const mostLearned = 32 << 20
 
 // learned is about the bytes that were taken since the grammar was made.
