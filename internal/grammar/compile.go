@@ -22,7 +22,7 @@ type Grammar struct {
 	rules    []*Rule
 	least    int // expressions that are always there
 	tables   int // steps of states, by the class of a byte
-	horizons map[horizon]*Expr
+	horizons map[horizon]seen
 }
 
 // Compile makes the grammar whose texts are those of start. What can never end is left out: an alternative that always needs
@@ -44,7 +44,7 @@ func (b *Builder) Compile(start *Rule) (*Grammar, error) {
 	c.productive()
 	c.first()
 	c.components()
-	g := &Grammar{t: c.t, end: c.t.empty, horizons: map[horizon]*Expr{}, beyond: c.t.runes(Ranges(RuneRange{utf8.RuneSelf, utf8.MaxRune}))}
+	g := &Grammar{t: c.t, end: c.t.empty, horizons: map[horizon]seen{}, beyond: c.t.runes(Ranges(RuneRange{utf8.RuneSelf, utf8.MaxRune}))}
 	sets, met := map[Set]bool{}, map[*Expr]bool{}
 	for _, r := range c.order {
 		g.classes.add(r.body, met, sets)

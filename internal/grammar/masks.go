@@ -1,7 +1,6 @@
 package grammar
 
 import (
-	"math/bits"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -28,7 +27,7 @@ type masks struct {
 type mask struct {
 	words   []uint64
 	ids     []int32
-	leaving *tree // what follows in tokens that leave the rule; nil if there are none
+	leaving *trie // what follows in tokens that leave the rule; nil if there are none
 	wide    bool  // too many leave it: they are tried where they are needed
 	rest    int32 // how much more it took at most for intersections to be matched
 }
@@ -46,7 +45,7 @@ func (e *mask) addTo(dst []uint64) {
 func (e *mask) size() int {
 	n := 8*len(e.words) + 4*len(e.ids) + 200
 	if e.leaving != nil {
-		n += 16*len(e.leaving.nodes) + 4*len(e.leaving.ids)
+		n += 24*len(e.leaving.nodes) + 4*len(e.leaving.ids)
 	}
 	return n
 }
@@ -130,15 +129,15 @@ func (v *Vocab) tiersOf(e *Expr) []int {
 	return onlyEvery
 }
 
-func (v *Vocab) tree(tier int) *tree {
+func (v *Vocab) trie(tier int) *trie {
 	if tier == everyTier {
-		return &v.all
+		return v.every
 	}
-	return &v.tiers[tier]
+	return v.tiers[tier]
 }
 
 // entry is the mask of a state, nil if the budget is spent.
-func (v *Vocab) entry(s *stack, e *Expr, tier int) *mask {
+func (v *Vocab) entry(w *walker, e *Expr, tier int) *mask {
 	ms := e.state.masks.Load()
 	if ms == nil || ms.vocab != v {
 		ms = &masks{vocab: v}
@@ -154,26 +153,26 @@ func (v *Vocab) entry(s *stack, e *Expr, tier int) *mask {
 		}
 	}
 	if tier == everyTier {
-		return v.find(s, e, tier, &ms.tiers[0])
+		return v.find(w, e, tier, &ms.tiers[0])
 	}
 	bytes := int32(min(tierBytes[tier], v.longest))
-	at, least := s.g.horizon(e, bytes)
-	m := v.find(s, at, tier, &ms.tiers[tier+1])
+	at, least := w.s.g.horizon(e, bytes)
+	m := v.find(w, at, tier, &ms.tiers[tier+1])
 	if m != nil && m.rest > least-bytes { // a counter may tell whether there is a text at all
-		m = v.find(s, e, tier, &ms.tiers[tier+1])
+		m = v.find(w, e, tier, &ms.tiers[tier+1])
 	}
 	return m
 }
 
 // find gives the mask of a state from the cache, or makes it.
-func (v *Vocab) find(s *stack, e *Expr, tier int, to *atomic.Pointer[cached]) *mask {
+func (v *Vocab) find(w *walker, e *Expr, tier int, to *atomic.Pointer[cached]) *mask {
 	p := v.cache.place(maskKey{e.digest, tier})
 	to.Store(p)
 	if m := p.mask.Load(); m != nil {
 		p.used.Store(true)
 		return m
 	}
-	m := v.newMask(s, e, tier)
+	m := w.mask(v, e, v.trie(tier))
 	if m != nil {
 		v.cache.put(p, m)
 	}
@@ -187,51 +186,45 @@ type horizon struct {
 	within bool // an intersection
 }
 
+// seen is a state that was looked at so far, and the smallest counter that was replaced in an intersection.
+type seen struct {
+	at    *Expr
+	least int32
+}
+
 // horizon replaces counters that tell no difference within so many bytes. Those of intersections tell none if what remains to be
 // matched after these bytes is no longer than least less them.
 func (g *Grammar) horizon(e *Expr, bytes int32) (at *Expr, least int32) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	least = unlimited
-	if e.boolean {
-		e.parts(map[*Expr]bool{}, func(e *Expr) bool {
-			if e.kind == isRepeat && e.max > bytes {
-				least = min(least, e.max)
-			}
-			return true
-		})
-	}
-	return g.cut(horizon{e, bytes, false}), least
+	s := g.cut(horizon{e, bytes, false})
+	return s.at, s.least
 }
 
-func (g *Grammar) cut(h horizon) *Expr {
+func (g *Grammar) cut(h horizon) seen {
 	e := h.of
 	if !e.counts || e.kind == isNot || e.kind == isMembers || e.kind == isMore {
-		return e
+		return seen{e, unlimited}
 	}
-	if n := g.horizons[h]; n != nil {
+	if n, ok := g.horizons[h]; ok {
 		return n
 	}
-	part := func(e *Expr) *Expr { return g.cut(horizon{e, h.bytes, h.within || h.of.kind == isAnd}) }
-	var n *Expr
+	n := seen{least: unlimited}
+	part := func(e *Expr) *Expr {
+		p := g.cut(horizon{e, h.bytes, h.within || h.of.kind == isAnd})
+		n.least = min(n.least, p.least)
+		return p.at
+	}
 	switch e.kind {
 	case isCat:
-		var parts []*Expr
-		at := e
-		for ; at.kind == isCat && at.counts; at = at.b {
-			parts = append(parts, at.a)
-		}
-		n = part(at)
-		for _, p := range slices.Backward(parts) {
-			n = g.t.cat(part(p), n)
-		}
+		return g.cutAll(h)
 	case isOr, isAnd:
 		parts := make([]*Expr, len(e.args))
 		for i, a := range e.args {
 			parts[i] = part(a)
 		}
-		if n = g.t.or(parts...); e.kind == isAnd {
-			n = g.t.and(parts...)
+		if n.at = g.t.or(parts...); e.kind == isAnd {
+			n.at = g.t.and(parts...)
 		}
 	case isRepeat:
 		least, most := e.min, maxOf(e.max)
@@ -240,96 +233,198 @@ func (g *Grammar) cut(h horizon) *Expr {
 		}
 		if !h.within {
 			least = min(least, h.bytes+1)
+		} else if most != maxOf(e.max) {
+			n.least = e.max
 		}
-		n = g.t.repeat(part(e.a), int(least), most)
+		n.at = g.t.repeat(part(e.a), int(least), most)
 	}
 	g.horizons[h] = n
 	return n
 }
 
-// newMask finds the tokens that fit a state. It is nil if the budget is spent.
-func (v *Vocab) newMask(from *stack, e *Expr, tier int) *mask {
-	t := v.tree(tier)
-	w := &walker{v: v, t: t, s: stack{g: from.g, budget: from.budget}, words: make([]uint64, (len(v.ends)+62)/64)}
-	w.walk(e)
-	if from.budget.Spent() {
-		return nil
+// cutAll is cut of a sequence, which is remembered for each of its ends.
+func (g *Grammar) cutAll(h horizon) seen {
+	var ends []*Expr
+	at := h.of
+	for ; at.kind == isCat && at.counts; at = at.b {
+		if _, ok := g.horizons[horizon{at, h.bytes, h.within}]; ok {
+			break
+		}
+		ends = append(ends, at)
 	}
-	return w.mask()
+	n := g.cut(horizon{at, h.bytes, h.within})
+	for _, e := range slices.Backward(ends) {
+		p := g.cut(horizon{e.a, h.bytes, h.within})
+		n = seen{g.t.cat(p.at, n.at), min(n.least, p.least)}
+		g.horizons[horizon{e, h.bytes, h.within}] = n
+	}
+	return n
 }
 
-// walker finds the tokens of a tree that fit a state.
+// walker finds the tokens of a trie that fit a state. It is used again and again.
 type walker struct {
-	v      *Vocab
-	rest   int32 // see mask
-	t      *tree
 	s      stack
-	levels []*Expr // the state by depth, nil where rules were called and it is the stack that knows
-	words  []uint64
-	found  int
-	left   []int // nodes behind which the rule may have been left
+	t      *trie
+	rows   []row
+	spans  []span // of ids that fit
+	left   []exit // nodes behind which the rule may have been left
+	rest   int32  // see mask
+	base   int    // rows when the stack had its first place
+	budget *Budget
 }
 
-// walk visits the tree. As long as no rule is called one state is all there is to know.
-func (w *walker) walk(e *Expr) {
-	w.levels = append(w.levels, e)
-	t, base := w.t, 0 // depth of the stack's first place
-	for i := 0; i < len(t.nodes) && !w.s.budget.Spent(); {
-		k := &t.nodes[i]
-		depth := int(k.depth)
-		w.s.budget.spend(1)
-		at := w.levels[depth-1]
-		w.levels = w.levels[:depth]
-		var fits, left bool
-		if at != nil {
-			if stays := charKinds(at.state.stays.Load()); k.kinds&^stays == 0 {
-				w.fit(t.ids[k.from:t.last(k)])
-				i = int(k.end)
-				continue
-			}
-			next := w.s.g.step(at, k.b, w.s.budget)
-			if len(next.tops) == 0 {
-				if next.next == nil {
-					i = int(k.end)
-					continue
-				}
-				if next.next == at && int(k.end) > i+fewNodes {
-					w.s.g.findStays(at, w.s.budget)
-				}
-				w.need(next.next)
-				fits, left = true, next.next.nullable
-				w.levels = append(w.levels, next.next)
-			} else {
-				w.s.begin(at)
-				w.s.push(k.b)
-				base = depth
-				w.levels = append(w.levels, nil)
-			}
-		} else {
-			w.s.back(depth - base + 1)
-			w.s.push(k.b)
-			w.levels = append(w.levels, nil)
-		}
-		if w.levels[depth] == nil {
-			top := w.s.top()
-			for _, it := range top {
-				w.need(it.at)
-			}
-			fits, left = len(top) > 0, w.s.done()
-		}
-		if !fits {
-			i = int(k.end)
+// row is where a walk is at one depth: the children of a node that were not visited, and the state before them, nil where rules
+// were called and it is the stack that knows.
+type row struct {
+	at        *Expr
+	next, end int32
+}
+
+type span struct{ from, to int32 }
+
+type exit struct{ node, depth int32 }
+
+// mask finds the tokens that fit a state. It is nil if the budget is spent.
+func (w *walker) mask(v *Vocab, e *Expr, t *trie) *mask {
+	w.t, w.spans, w.left, w.rest, w.budget = t, w.spans[:0], w.left[:0], 0, w.s.budget
+	root := &t.nodes[0]
+	w.rows = append(w.rows[:0], row{e, root.first, root.first + int32(root.children)})
+	for len(w.rows) > 0 && !w.budget.Spent() {
+		r := &w.rows[len(w.rows)-1]
+		if r.next == r.end {
+			w.rows = w.rows[:len(w.rows)-1]
 			continue
 		}
-		if left && int(k.end) > i+1 {
-			w.left = append(w.left, i)
-		}
-		w.fit(t.ids[k.from:k.to])
-		i++
+		r.next++
+		w.visit(r.at, r.next-1)
 	}
+	if w.budget.Spent() {
+		return nil
+	}
+	return w.found(v)
+}
+
+// visit looks at a node. As long as no rule is called one state is all there is to know.
+func (w *walker) visit(at *Expr, i int32) {
+	k := &w.t.nodes[i]
+	w.budget.spend(1)
+	var next *Expr
+	var left bool
+	switch {
+	case at == nil:
+		w.s.back(len(w.rows) - w.base + 1)
+		if !w.s.push(k.b) {
+			return
+		}
+		left = w.s.done()
+	case !at.first.Has(k.b):
+		return
+	case k.kinds&^charKinds(at.state.stays.Load()) == 0:
+		w.fit(k.from, k.last)
+		return
+	default:
+		step := w.s.g.step(at, k.b, w.budget)
+		if len(step.tops) > 0 {
+			w.s.begin(at)
+			w.s.push(k.b)
+			w.base = len(w.rows)
+			left = w.s.done()
+			break
+		}
+		if step.next == nil {
+			return
+		}
+		if next = step.next; next == at && k.last-k.from > fewTokens {
+			w.s.g.findStays(at, w.budget)
+		}
+		left = next.nullable
+		w.need(next)
+	}
+	if next == nil {
+		for _, it := range w.s.top() {
+			w.need(it.at)
+		}
+	}
+	w.fit(k.from, k.to)
+	if k.children == 0 {
+		return
+	}
+	if left {
+		w.left = append(w.left, exit{i, int32(len(w.rows))})
+	}
+	if next != w.s.g.end {
+		w.rows = append(w.rows, row{next, k.first, k.first + int32(k.children)})
+	}
+}
+
+// fit takes note of tokens that fit, in the order of the trie.
+func (w *walker) fit(from, to int32) {
+	if from == to {
+		return
+	}
+	w.budget.spend(int(to-from) / 4)
+	if n := len(w.spans); n > 0 && w.spans[n-1].to == from {
+		w.spans[n-1].to = to
+	} else {
+		w.spans = append(w.spans, span{from, to})
+	}
+}
+
+// fits tells whether a token is among those.
+func (w *walker) fits(place int32) bool {
+	_, ok := slices.BinarySearchFunc(w.spans, place, func(s span, place int32) int {
+		switch {
+		case s.to <= place:
+			return -1
+		case s.from > place:
+			return 1
+		}
+		return 0
+	})
+	return ok
+}
+
+// found is the mask of what was found.
+func (w *walker) found(v *Vocab) *mask {
+	m := &mask{rest: w.rest}
+	var leaving []token
+	for _, x := range w.left {
+		k := &w.t.nodes[x.node]
+		for place := k.to; place < k.last; place++ {
+			if w.fits(place) {
+				continue
+			}
+			id := w.t.ids[place]
+			if leaving = append(leaving, token{v.text(id)[x.depth:], id}); len(leaving) > mostLeaving {
+				return &mask{rest: w.rest, wide: true}
+			}
+		}
+	}
+	if w.budget.spend(16 * len(leaving)); len(leaving) > 0 {
+		m.leaving = newTrie(leaving)
+	}
+	n := 0
+	for _, s := range w.spans {
+		n += int(s.to - s.from)
+	}
+	if n < 2*v.words() {
+		m.ids = make([]int32, 0, n)
+		for _, s := range w.spans {
+			m.ids = append(m.ids, w.t.ids[s.from:s.to]...)
+		}
+		return m
+	}
+	m.words = make([]uint64, v.words())
+	for _, s := range w.spans {
+		for _, id := range w.t.ids[s.from:s.to] {
+			m.words[id/64] |= 1 << (id % 64)
+		}
+	}
+	return m
 }
 
 // need takes note of how much more it takes for the intersections that a state begins with.
+
 func (w *walker) need(e *Expr) {
 	if !e.boolean {
 		return
@@ -346,47 +441,8 @@ func (w *walker) need(e *Expr) {
 	}
 }
 
-func (w *walker) fit(ids []int32) {
-	for _, id := range ids {
-		w.words[id/64] |= 1 << (id % 64)
-	}
-	w.found += len(ids)
-	w.s.budget.spend(len(ids) / 4)
-}
-
-// mask is what was found.
-func (w *walker) mask() *mask {
-	m := &mask{rest: w.rest}
-	var leaving []token
-	for _, i := range w.left {
-		k := &w.t.nodes[i]
-		for _, id := range w.t.ids[k.to:w.t.last(k)] {
-			if w.words[id/64]>>(id%64)&1 != 0 {
-				continue
-			}
-			if leaving = append(leaving, token{w.v.text(id)[k.depth:], id}); len(leaving) > mostLeaving {
-				return &mask{rest: w.rest, wide: true}
-			}
-		}
-	}
-	if w.s.budget.spend(16 * len(leaving)); len(leaving) > 0 {
-		t := newTree(leaving)
-		m.leaving = &t
-	}
-	if w.found < 2*len(w.words) {
-		for i, word := range w.words {
-			for ; word != 0; word &= word - 1 {
-				m.ids = append(m.ids, int32(i<<6|bits.TrailingZeros64(word)))
-			}
-		}
-		return m
-	}
-	m.words = w.words
-	return m
-}
-
-// fewNodes are looked at sooner than asking whether they need it.
-const fewNodes = 8
+// fewTokens are looked at sooner than asking whether they need it.
+const fewTokens = 8
 
 // findStays finds the kinds of characters that leave a state as it is, whichever of them comes.
 func (g *Grammar) findStays(e *Expr, u *Budget) {

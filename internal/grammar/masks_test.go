@@ -218,7 +218,8 @@ func TestWide(t *testing.T) {
 		b.Define(start, b.Seq(b.Ref(word), b.Choice("!", "!7", "!99")))
 		return start
 	}), NewBudget(1))
-	if e := v.entry(&m.s, m.s.g.start.body, everyTier); !e.wide {
+	m.w.s.budget = m.s.budget
+	if e := v.entry(&m.w, m.s.g.start.body, everyTier); !e.wide {
 		t.Fatal("it is remembered")
 	}
 	m.AcceptBytes([]byte("a"))

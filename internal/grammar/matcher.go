@@ -9,11 +9,13 @@ type Matcher struct {
 	mask  []uint64
 	any   bool   // a token is in mask
 	of    []item // the ways that mask was made for
+	w     walker // of states that were not met before
+	depth []row  // reused by walk
 }
 
 // Matcher begins a text. Its work is counted on a budget, which several matchers may share.
 func (v *Vocab) Matcher(g *Grammar, budget *Budget) *Matcher {
-	m := &Matcher{vocab: v, s: stack{g: g, budget: budget}, mask: make([]uint64, (len(v.ends)+62)/64)}
+	m := &Matcher{vocab: v, s: stack{g: g, budget: budget}, w: walker{s: stack{g: g}}, mask: make([]uint64, v.words())}
 	m.s.begin(g.start.body)
 	return m
 }
@@ -37,7 +39,7 @@ func (g *Grammar) Matches(text string, budget *Budget) bool {
 
 // Clone is a matcher at the same place, which goes on by itself on a budget of its own.
 func (m *Matcher) Clone(budget *Budget) *Matcher {
-	c := &Matcher{vocab: m.vocab, s: m.s, mask: make([]uint64, len(m.mask))}
+	c := &Matcher{vocab: m.vocab, s: m.s, w: walker{s: stack{g: m.s.g}}, mask: make([]uint64, len(m.mask))}
 	c.s.budget = budget
 	c.s.entered, c.s.links, c.s.at, c.s.before = slices.Clone(m.s.entered), slices.Clone(m.s.links), nil, slices.Clone(m.s.before)
 	c.s.items, c.s.places = slices.Clone(m.s.items), slices.Clone(m.s.places)
@@ -151,18 +153,19 @@ func (m *Matcher) Allowed() []uint64 {
 // state, and of those that leave it before their end the ones that fit what follows.
 func (m *Matcher) allow() {
 	clear(m.mask)
+	m.w.s.budget = m.s.budget
 	for _, it := range m.of {
 		if it.in < 0 {
 			continue
 		}
 		for _, t := range m.vocab.tiersOf(it.at) {
-			e := m.vocab.entry(&m.s, it.at, t)
+			e := m.vocab.entry(&m.w, it.at, t)
 			switch {
 			case e == nil: // the budget is spent
 				return
 			case e.wide:
 				m.open(it)
-				m.walk(m.vocab.tree(t))
+				m.walk(m.vocab.trie(t))
 				continue
 			}
 			m.s.budget.spend(1 + len(e.ids)/4 + len(e.words)/16)
@@ -183,20 +186,29 @@ func (m *Matcher) open(it item) {
 	m.s.add(it)
 }
 
-// walk adds the tokens of a tree whose texts fit at the last place, and drops that.
-func (m *Matcher) walk(t *tree) {
-	n := len(m.s.places)
-	for i := 0; i < len(t.nodes) && !m.s.budget.Spent(); {
-		k := &t.nodes[i]
-		m.s.back(n + int(k.depth) - 1)
+// walk adds the tokens of a trie whose texts fit at the last place, and drops that.
+func (m *Matcher) walk(t *trie) {
+	n, root := len(m.s.places), &t.nodes[0]
+	rows := append(m.depth[:0], row{nil, root.first, root.first + int32(root.children)})
+	for len(rows) > 0 && !m.s.budget.Spent() {
+		r := &rows[len(rows)-1]
+		if r.next == r.end {
+			rows = rows[:len(rows)-1]
+			continue
+		}
+		k := &t.nodes[r.next]
+		r.next++
+		m.s.back(n + len(rows) - 1)
 		if !m.s.push(k.b) {
-			i = int(k.end)
 			continue
 		}
 		for _, id := range t.ids[k.from:k.to] {
 			m.mask[id/64] |= 1 << (id % 64)
 		}
-		i++
+		if k.children > 0 {
+			rows = append(rows, row{nil, k.first, k.first + int32(k.children)})
+		}
 	}
+	m.depth = rows
 	m.s.back(n - 1)
 }
