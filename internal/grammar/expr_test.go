@@ -28,7 +28,7 @@ func TestExprs(t *testing.T) {
 			t.Fatalf("%v, which is %v, is never", x, e)
 		}
 		if !found && !b.IsNever(e) { // a longer text is looked for
-			if text := shortest(b, e); len(text) < len(spans{}) && !(naiveGrammar{x}).matches(text) {
+			if text := shortest(b, e); len(text) < len(naiveSpans{}) && !(naiveGrammar{x}).matches(text) {
 				t.Fatalf("%v, which is %v, is not never, but does not match %q", x, e, text)
 			}
 		}

@@ -23,8 +23,11 @@ type masks struct {
 	tiers [tiers + 1]atomic.Pointer[cached] // by tier+1
 }
 
-// mask is the tokens that fit a state, by themselves or as bits.
+// mask is the tokens that fit a state, by themselves or as bits. It may be told by what differs from another mask: after most
+// tokens the state is the one that the other's would be.
 type mask struct {
+	like    *mask   // nil: none
+	differs []int32 // tokens that are as ids has them, not as like
 	words   []uint64
 	ids     []int32
 	leaving *trie // what follows in tokens that leave the rule; nil if there are none
@@ -32,18 +35,9 @@ type mask struct {
 	rest    int32 // how much more it took at most for intersections to be matched
 }
 
-func (e *mask) addTo(dst []uint64) {
-	for i, w := range e.words {
-		dst[i] |= w
-	}
-	for _, id := range e.ids {
-		dst[id/64] |= 1 << (id % 64)
-	}
-}
-
 // size is about the memory of a mask.
 func (e *mask) size() int {
-	n := 8*len(e.words) + 4*len(e.ids) + 200
+	n := 8*len(e.words) + 4*len(e.ids) + 4*len(e.differs) + 200
 	if e.leaving != nil {
 		n += 24*len(e.leaving.nodes) + 4*len(e.leaving.ids)
 	}
@@ -172,7 +166,7 @@ func (v *Vocab) find(w *walker, e *Expr, tier int, to *atomic.Pointer[cached]) *
 		p.used.Store(true)
 		return m
 	}
-	m := w.mask(v, e, v.trie(tier))
+	m := w.mask(v, e, tier)
 	if m != nil {
 		v.cache.put(p, m)
 	}
@@ -266,29 +260,31 @@ type walker struct {
 	s      stack
 	t      *trie
 	rows   []row
-	spans  []span // of ids that fit
+	spans  spans  // of ids that fit
+	alike  spans  // of ids that are as they are of another state
 	left   []exit // nodes behind which the rule may have been left
 	rest   int32  // see mask
+	inner  bool   // it looks for what another mask is like, which is like no other
 	base   int    // rows when the stack had its first place
 	budget *Budget
 }
 
 // row is where a walk is at one depth: the children of a node that were not visited, and the state before them, nil where rules
-// were called and it is the stack that knows.
+// were called and it is the stack that knows. Beside it is where the other state would be.
 type row struct {
-	at        *Expr
-	next, end int32
+	at, beside *Expr
+	next, end  int32
 }
-
-type span struct{ from, to int32 }
 
 type exit struct{ node, depth int32 }
 
 // mask finds the tokens that fit a state. It is nil if the budget is spent.
-func (w *walker) mask(v *Vocab, e *Expr, t *trie) *mask {
-	w.t, w.spans, w.left, w.rest, w.budget = t, w.spans[:0], w.left[:0], 0, w.s.budget
+func (w *walker) mask(v *Vocab, e *Expr, tier int) *mask {
+	t := v.trie(tier)
+	beside, like := w.like(v, e, tier)
+	w.t, w.spans, w.alike, w.left, w.rest = t, w.spans[:0], w.alike[:0], w.left[:0], 0
 	root := &t.nodes[0]
-	w.rows = append(w.rows[:0], row{e, root.first, root.first + int32(root.children)})
+	w.rows = append(w.rows[:0], row{e, beside, root.first, root.first + int32(root.children)})
 	for len(w.rows) > 0 && !w.budget.Spent() {
 		r := &w.rows[len(w.rows)-1]
 		if r.next == r.end {
@@ -296,20 +292,56 @@ func (w *walker) mask(v *Vocab, e *Expr, t *trie) *mask {
 			continue
 		}
 		r.next++
-		w.visit(r.at, r.next-1)
+		w.visit(r.at, r.beside, r.next-1)
 	}
 	if w.budget.Spent() {
 		return nil
 	}
-	return w.found(v)
+	return w.found(v, like)
+}
+
+// like finds a state that most tokens lead to with their first byte and that stays as it is with that: from there on both are
+// alike. It is nil if there is none.
+func (w *walker) like(v *Vocab, e *Expr, tier int) (*Expr, *mask) {
+	t := v.trie(tier)
+	if w.budget = w.s.budget; w.inner {
+		return nil, nil
+	}
+	tokens := map[*Expr]int32{}
+	for _, k := range t.nodes[1 : 1+t.nodes[0].children] {
+		if k.last-k.from <= int32(len(t.ids)>>8) || !e.first.Has(k.b) {
+			continue
+		}
+		s := w.s.g.step(e, k.b, w.budget)
+		if s.next == nil || s.next == e || len(s.tops) > 0 || w.s.g.step(s.next, k.b, w.budget) != &s.next.state.as {
+			continue
+		}
+		if tokens[s.next] += k.last - k.from; int(tokens[s.next]) < len(t.ids)/4 {
+			continue
+		}
+		var at atomic.Pointer[cached]
+		w.inner = true
+		m := v.find(w, s.next, tier, &at)
+		if w.inner = false; m != nil && !m.wide && m.like == nil {
+			return s.next, m
+		}
+		return nil, nil
+	}
+	return nil, nil
 }
 
 // visit looks at a node. As long as no rule is called one state is all there is to know.
-func (w *walker) visit(at *Expr, i int32) {
+func (w *walker) visit(at, beside *Expr, i int32) {
 	k := &w.t.nodes[i]
 	w.budget.spend(1)
 	var next *Expr
 	var left bool
+	if beside != nil {
+		step := w.s.g.step(beside, k.b, w.budget)
+		if beside = step.next; len(step.tops) > 0 {
+			beside = nil
+		}
+	}
 	switch {
 	case at == nil:
 		w.s.back(len(w.rows) - w.base + 1)
@@ -331,10 +363,13 @@ func (w *walker) visit(at *Expr, i int32) {
 			left = w.s.done()
 			break
 		}
-		if step.next == nil {
+		switch next = step.next; {
+		case next == nil:
 			return
-		}
-		if next = step.next; next == at && k.last-k.from > fewTokens {
+		case next == beside:
+			w.alike.add(k.from, k.last)
+			return
+		case next == at && k.last-k.from > fewTokens:
 			w.s.g.findStays(at, w.budget)
 		}
 		left = next.nullable
@@ -353,26 +388,33 @@ func (w *walker) visit(at *Expr, i int32) {
 		w.left = append(w.left, exit{i, int32(len(w.rows))})
 	}
 	if next != w.s.g.end {
-		w.rows = append(w.rows, row{next, k.first, k.first + int32(k.children)})
+		w.rows = append(w.rows, row{next, beside, k.first, k.first + int32(k.children)})
 	}
 }
 
-// fit takes note of tokens that fit, in the order of the trie.
+// fit takes note of tokens that fit.
 func (w *walker) fit(from, to int32) {
-	if from == to {
-		return
-	}
 	w.budget.spend(int(to-from) / 4)
-	if n := len(w.spans); n > 0 && w.spans[n-1].to == from {
-		w.spans[n-1].to = to
-	} else {
-		w.spans = append(w.spans, span{from, to})
+	w.spans.add(from, to)
+}
+
+// spans are places of ids in a trie, in their order.
+type spans []span
+
+type span struct{ from, to int32 }
+
+func (s *spans) add(from, to int32) {
+	switch n := len(*s); {
+	case from == to:
+	case n > 0 && (*s)[n-1].to == from:
+		(*s)[n-1].to = to
+	default:
+		*s = append(*s, span{from, to})
 	}
 }
 
-// fits tells whether a token is among those.
-func (w *walker) fits(place int32) bool {
-	_, ok := slices.BinarySearchFunc(w.spans, place, func(s span, place int32) int {
+func (s spans) has(place int32) bool {
+	_, ok := slices.BinarySearchFunc(s, place, func(s span, place int32) int {
 		switch {
 		case s.to <= place:
 			return -1
@@ -384,14 +426,42 @@ func (w *walker) fits(place int32) bool {
 	return ok
 }
 
+// ids are those at the places.
+func (s spans) ids(t *trie) []int32 {
+	n := 0
+	for _, p := range s {
+		n += int(p.to - p.from)
+	}
+	list := make([]int32, 0, n)
+	for _, p := range s {
+		list = append(list, t.ids[p.from:p.to]...)
+	}
+	return list
+}
+
+// others are the places of a trie that are not there.
+func (s spans) others(t *trie) (o spans) {
+	at := int32(0)
+	for _, p := range s {
+		o.add(at, p.from)
+		at = p.to
+	}
+	o.add(at, int32(len(t.ids)))
+	return o
+}
+
 // found is the mask of what was found.
-func (w *walker) found(v *Vocab) *mask {
+func (w *walker) found(v *Vocab, like *mask) *mask {
 	m := &mask{rest: w.rest}
+	if like != nil {
+		m.like, m.rest = like, max(w.rest, like.rest)
+		m.differs = w.alike.others(w.t).ids(w.t)
+	}
 	var leaving []token
 	for _, x := range w.left {
 		k := &w.t.nodes[x.node]
 		for place := k.to; place < k.last; place++ {
-			if w.fits(place) {
+			if w.spans.has(place) || w.alike.has(place) {
 				continue
 			}
 			id := w.t.ids[place]
@@ -403,22 +473,12 @@ func (w *walker) found(v *Vocab) *mask {
 	if w.budget.spend(16 * len(leaving)); len(leaving) > 0 {
 		m.leaving = newTrie(leaving)
 	}
-	n := 0
-	for _, s := range w.spans {
-		n += int(s.to - s.from)
-	}
-	if n < 2*v.words() {
-		m.ids = make([]int32, 0, n)
-		for _, s := range w.spans {
-			m.ids = append(m.ids, w.t.ids[s.from:s.to]...)
-		}
-		return m
-	}
-	m.words = make([]uint64, v.words())
-	for _, s := range w.spans {
-		for _, id := range w.t.ids[s.from:s.to] {
+	if m.ids = w.spans.ids(w.t); like == nil && len(m.ids) >= 2*v.words() {
+		m.words = make([]uint64, v.words())
+		for _, id := range m.ids {
 			m.words[id/64] |= 1 << (id % 64)
 		}
+		m.ids = nil
 	}
 	return m
 }

@@ -7,10 +7,11 @@ type Matcher struct {
 	vocab *Vocab
 	s     stack // a place before the first token and one after each
 	mask  []uint64
-	any   bool   // a token is in mask
-	of    []item // the ways that mask was made for
-	w     walker // of states that were not met before
-	depth []row  // reused by walk
+	way   []uint64 // of one way, where there are several
+	any   bool     // a token is in mask
+	of    []item   // the ways that mask was made for
+	w     walker   // of states that were not met before
+	depth []row    // reused by walk
 }
 
 // Matcher begins a text. Its work is counted on a budget, which several matchers may share.
@@ -154,29 +155,61 @@ func (m *Matcher) Allowed() []uint64 {
 func (m *Matcher) allow() {
 	clear(m.mask)
 	m.w.s.budget = m.s.budget
-	for _, it := range m.of {
+	for i, it := range m.of {
 		if it.in < 0 {
 			continue
 		}
-		for _, t := range m.vocab.tiersOf(it.at) {
-			e := m.vocab.entry(&m.w, it.at, t)
-			switch {
-			case e == nil: // the budget is spent
+		to := m.mask
+		if i > 0 { // what is like another but for some tokens must not change those of other ways
+			to = m.fresh()
+		}
+		for _, tier := range m.vocab.tiersOf(it.at) {
+			e := m.vocab.entry(&m.w, it.at, tier)
+			if e == nil { // the budget is spent
 				return
-			case e.wide:
-				m.open(it)
-				m.walk(m.vocab.trie(t))
-				continue
 			}
-			m.s.budget.spend(1 + len(e.ids)/4 + len(e.words)/16)
-			e.addTo(m.mask)
-			if e.leaving != nil {
-				m.s.open()
-				m.s.follow(it.in)
-				m.s.leave()
-				m.walk(e.leaving)
+			if m.add(to, e, it.in); e.wide {
+				m.open(it)
+				m.walk(to, m.vocab.trie(tier))
 			}
 		}
+		if i > 0 {
+			for k, w := range to {
+				m.mask[k] |= w
+			}
+		}
+	}
+}
+
+// fresh is a mask of one way, without tokens.
+func (m *Matcher) fresh() []uint64 {
+	if m.way == nil {
+		m.way = make([]uint64, len(m.mask))
+	}
+	clear(m.way)
+	return m.way
+}
+
+// add adds the tokens of a mask of a state of an activation.
+func (m *Matcher) add(to []uint64, e *mask, in int32) {
+	if e.like != nil {
+		m.add(to, e.like, in)
+		for _, id := range e.differs {
+			to[id/64] &^= 1 << (id % 64)
+		}
+	}
+	m.s.budget.spend(1 + (len(e.ids)+len(e.differs))/4 + len(e.words)/16)
+	for i, w := range e.words {
+		to[i] |= w
+	}
+	for _, id := range e.ids {
+		to[id/64] |= 1 << (id % 64)
+	}
+	if e.leaving != nil {
+		m.s.open()
+		m.s.follow(in)
+		m.s.leave()
+		m.walk(to, e.leaving)
 	}
 }
 
@@ -187,9 +220,9 @@ func (m *Matcher) open(it item) {
 }
 
 // walk adds the tokens of a trie whose texts fit at the last place, and drops that.
-func (m *Matcher) walk(t *trie) {
+func (m *Matcher) walk(to []uint64, t *trie) {
 	n, root := len(m.s.places), &t.nodes[0]
-	rows := append(m.depth[:0], row{nil, root.first, root.first + int32(root.children)})
+	rows := append(m.depth[:0], row{nil, nil, root.first, root.first + int32(root.children)})
 	for len(rows) > 0 && !m.s.budget.Spent() {
 		r := &rows[len(rows)-1]
 		if r.next == r.end {
@@ -203,10 +236,10 @@ func (m *Matcher) walk(t *trie) {
 			continue
 		}
 		for _, id := range t.ids[k.from:k.to] {
-			m.mask[id/64] |= 1 << (id % 64)
+			to[id/64] |= 1 << (id % 64)
 		}
 		if k.children > 0 {
-			rows = append(rows, row{nil, k.first, k.first + int32(k.children)})
+			rows = append(rows, row{nil, nil, k.first, k.first + int32(k.children)})
 		}
 	}
 	m.depth = rows

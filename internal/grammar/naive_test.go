@@ -18,11 +18,11 @@ type naive struct {
 	rule  int
 }
 
-// spans has, for each place in a text, a bit for each place up to which something is matched from there on.
-type spans [16]uint16
+// naiveSpans has, for each place in a text, a bit for each place up to which something is matched from there on.
+type naiveSpans [16]uint16
 
 // join is what matches a and then b.
-func (a spans) join(b spans) (both spans) {
+func (a naiveSpans) join(b naiveSpans) (both naiveSpans) {
 	for i, ends := range a {
 		for ; ends != 0; ends &= ends - 1 {
 			both[i] |= b[bits.TrailingZeros16(ends)]
@@ -31,9 +31,9 @@ func (a spans) join(b spans) (both spans) {
 	return both
 }
 
-// match gives the spans of a text that an expression matches, where rules match what is known of them.
-func (x *naive) match(text string, rules []spans) (out spans) {
-	var empty spans
+// match gives the naiveSpans of a text that an expression matches, where rules match what is known of them.
+func (x *naive) match(text string, rules []naiveSpans) (out naiveSpans) {
+	var empty naiveSpans
 	for i := 0; i <= len(text); i++ {
 		empty[i] = 1 << i
 	}
@@ -90,8 +90,8 @@ func (x *naive) match(text string, rules []spans) (out spans) {
 		if x.least == 0 {
 			out = empty
 		}
-		var walk func(at spans, left []int, need int)
-		walk = func(at spans, left []int, need int) {
+		var walk func(at naiveSpans, left []int, need int)
+		walk = func(at naiveSpans, left []int, need int) {
 			for more := at.join(between).join(others); ; more = more.join(between).join(others) {
 				before := at
 				for i, ends := range more {
@@ -135,7 +135,7 @@ type naiveGrammar []*naive
 
 // matches tells whether a text follows the grammar: rules match more and more until nothing changes.
 func (g naiveGrammar) matches(text string) bool {
-	rules := make([]spans, len(g))
+	rules := make([]naiveSpans, len(g))
 	for changed := true; changed; {
 		changed = false
 		for i, x := range g {
