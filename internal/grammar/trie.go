@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// trie has the bytes of tokens, what begins alike in one place. What may follow a node is in one row, so that a state of which few
+// trie has the bytes of tokens, what begins alike in one place. What may follow a node is in one row, so that a state that few
 // bytes fit finds them at once.
 type trie struct {
 	nodes []branch // the first one is the beginning
