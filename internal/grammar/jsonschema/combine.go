@@ -476,11 +476,17 @@ func (r *reader) emptyObject(f *form, level int) bool {
 			if len(rules) < 2 && !(len(rules) == 1 && rules[0].never) {
 				continue
 			}
-			m := &form{kinds: all}
-			for _, s := range rules {
-				r.add(m, s)
+			k := key(byte(level), rules)
+			is, known := r.empties[k]
+			if !known {
+				m := &form{kinds: all}
+				for _, s := range rules {
+					r.add(m, s)
+				}
+				is = r.empty(m, level-1)
+				r.empties[k] = is
 			}
-			if r.empty(m, level-1) {
+			if is {
 				return true
 			}
 		}

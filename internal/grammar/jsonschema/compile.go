@@ -1,10 +1,11 @@
 package jsonschema
 
 import (
-	"hearth/internal/grammar"
-	"hearth/internal/schema"
 	"slices"
 	"strings"
+
+	"hearth/internal/grammar"
+	"hearth/internal/schema"
 )
 
 // compiler makes a grammar of rules.

@@ -63,11 +63,14 @@ func address(unreserved string, reference bool) string {
 	return `(?:` + scheme + path + `|` + relative + `)` + tail
 }
 
-// leapSecond is the second that some days have more, at 23:59:60 UTC, in the offsets that there are.
+// leapSecond is the second that some days have more, at 23:59:60 UTC, in offsets of whole and half hours.
 func leapSecond() string {
 	alts := []string{`23:59:60(?:\.\d{1,30})?[zZ]`}
-	for _, minute := range []int{0, 15, 30, 45} {
-		for at := minute - 23*60 - 45; at < 24*60; at += 60 {
+	for _, minute := range []int{0, 30} {
+		for at := minute - 24*60; at < 24*60; at += 60 {
+			if at == -24*60 {
+				continue
+			}
 			sign, ahead, local := "+", at, (23*60+59+at+24*60)%(24*60)
 			if at < 0 {
 				sign, ahead = "-", -at

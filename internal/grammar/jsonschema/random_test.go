@@ -121,7 +121,7 @@ func (r schemas) schema(depth int) string {
 
 // TestRandom: of random schemas and values, those that are valid may be written, and no others, where all keywords are held.
 func TestRandom(t *testing.T) {
-	n := 400
+	n := 250
 	if testing.Short() {
 		n = 100
 	}

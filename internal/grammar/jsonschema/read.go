@@ -197,6 +197,7 @@ type combined struct {
 	negations map[*rule]*negation
 	apart     map[both]bool
 	fulls     map[*rule]kinds
+	empties   map[string]bool // by key, of members
 }
 
 // stop ends the reading by an error, from whatever depth.

@@ -178,14 +178,20 @@ func (all *counts) run(t *testing.T, path string, c suiteCase) {
 		fail("%v", err)
 		return
 	}
-	start := time.Now()
-	s, err := Read(context.Background(), root)
 	var g *grammar.Grammar
 	var unheld []Unheld
-	if err == nil {
-		g, unheld, err = s.Grammar(context.Background(), Options{})
+	var s *Schema
+	took := time.Hour
+	for range 3 { // the machine may do other things too
+		start := time.Now()
+		if s, err = Read(context.Background(), root); err == nil {
+			g, unheld, err = s.Grammar(context.Background(), Options{})
+		}
+		took = min(took, time.Since(start))
 	}
-	all.times = append(all.times, time.Since(start))
+	if all.times = append(all.times, took); took > 5*time.Millisecond {
+		fail("compiled in %v", took.Round(time.Millisecond))
+	}
 	if errors.Is(err, grammar.ErrNothing) {
 		err = nil
 	}

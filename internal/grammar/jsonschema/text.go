@@ -103,11 +103,16 @@ func (c *compiler) text(f *form) *grammar.Expr {
 		most = none
 	}
 	e := b.Repeat(c.char, t.min, most)
+	free := b.Repeat(c.char, 0, -1)
 	hold := func(p pattern, is *grammar.Expr) {
-		if p.not {
-			is = b.Not(is)
+		switch {
+		case p.not:
+			e = b.Except(e, is)
+		case e == free: // which a pattern is a part of
+			e = is
+		default:
+			e = b.And(e, is)
 		}
-		e = b.And(e, is)
 	}
 	for _, s := range f.rules {
 		for _, p := range s.text.patterns {
