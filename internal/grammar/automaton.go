@@ -130,7 +130,7 @@ func (g *Grammar) enter(e *Expr, c byte, s *step, u *Budget) *step {
 	met := map[back]bool{}
 	call := func(e *Expr, in int32) {
 		for _, k := range g.t.calls(e, u) {
-			if u.spend(deriveSteps / 8); !k.rule.first.Has(c) {
+			if u.spend(deriveSteps / 4); !k.rule.first.Has(c) {
 				continue
 			}
 			i, ok := at[k.rule]

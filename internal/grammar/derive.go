@@ -10,8 +10,8 @@ type slope struct {
 
 // What a derivative costs that is not known yet, and an expression that is not there yet.
 const (
-	deriveSteps = 512
-	exprSteps   = 256
+	deriveSteps = 192
+	exprSteps   = 192
 )
 
 // derive is what may follow a byte that is part of the expression itself, not of a rule that it refers to.
@@ -33,7 +33,7 @@ func (t *table) derive(e *Expr, c byte, u *Budget) *Expr {
 	if d := t.slopes[key]; d != nil {
 		return d
 	}
-	u.spend(deriveSteps * (1 + len(e.args)/2))
+	u.spend(deriveSteps + 4*len(e.args))
 	if u.Spent() {
 		return t.never
 	}
@@ -54,6 +54,7 @@ func (t *table) derive(e *Expr, c byte, u *Budget) *Expr {
 				parts = append(parts, p)
 			}
 		}
+		u.spend(deriveSteps / 3 * len(parts))
 		if e.kind == isOr {
 			d = t.or(parts...)
 		} else {
@@ -76,7 +77,7 @@ func (t *table) derive(e *Expr, c byte, u *Budget) *Expr {
 	}
 	u.spend(exprSteps * (len(t.all) - t.charged))
 	t.charged = len(t.all)
-	if u.spend(deriveSteps / 8 * len(d.args)); !u.Spent() { // else parts of it may be missing
+	if u.spend(deriveSteps / 4 * len(d.args)); !u.Spent() { // else parts of it may be missing
 		t.slopes[key] = d
 	}
 	return d
