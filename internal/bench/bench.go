@@ -30,6 +30,7 @@ import (
 
 // benchFlags say which model runs and how.
 type benchFlags struct {
+	folder    string // in place of a shape
 	shape     string
 	layers    int
 	mode      string
@@ -44,7 +45,6 @@ type benchFlags struct {
 // speedFlags are what "bench" measures.
 type speedFlags struct {
 	benchFlags
-	folder  string // in place of a shape
 	prompts []int
 	tokens  []int
 	depths  []int
@@ -203,10 +203,13 @@ func (f *benchFlags) options() backend.Options {
 	return backend.Options{Threads: f.threads, Precision: p}
 }
 
-// open makes the backend and the model on it, and fixes f.threads. The caller closes both.
+// open makes the backend and the model on it, or loads that, and fixes f.threads. The caller closes both.
 func (f *benchFlags) open(progress func(string)) (*cpu.Backend, *model.Loaded, error) {
 	if err := f.check(); err != nil {
 		return nil, nil, err
+	}
+	if f.folder != "" {
+		return f.openFolder(progress)
 	}
 	source := model.Synthetic{Config: f.config(), Seed: 1, Type: quant.BF16}
 	blank := source
@@ -239,7 +242,7 @@ func (f *benchFlags) fits(load func(backend.Backend) error) error {
 }
 
 // openFolder is open for the model in a folder. Its files are closed: everything is packed.
-func (f *speedFlags) openFolder(progress func(string)) (*cpu.Backend, *model.Loaded, error) {
+func (f *benchFlags) openFolder(progress func(string)) (*cpu.Backend, *model.Loaded, error) {
 	c, err := model.OpenCheckpoint(regular.Dir(f.folder), f.folder)
 	if err != nil {
 		return nil, nil, err

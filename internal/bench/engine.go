@@ -53,6 +53,7 @@ var scenarios = []scenario{
 	{"mixed", "a long prompt and short ones beside eight streams", (*engineBench).mixed},
 	{"conversations", "10,000 conversations through 1 GB of cache", (*engineBench).conversations},
 	{"masks", "16 sequences of which each is held to a form", (*engineBench).masks},
+	{"forced", "a sequence of which every other stretch is forced", (*engineBench).forced},
 	{"stream", "processor time of a token from the scheduler to the socket, without a model", (*engineBench).stream},
 }
 
@@ -83,6 +84,7 @@ the same tokens through the model without an engine where there is something to 
 	fl := cmd.Flags()
 	fl.SortFlags = false
 	f.modelFlags(fl)
+	fl.StringVar(&f.folder, "folder", "", "the model in this folder, in place of a shape")
 	fl.Float64Var(&f.scale, "scale", 1, "multiply token counts by this, for a quick look")
 	fl.DurationVar(&f.target, "step-target", 150*time.Millisecond, "what a step may take while sequences decode")
 	fl.IntVar(&f.chunk, "prefill-step-size", benchChunk, "prompt tokens per step at most")

@@ -20,6 +20,7 @@ func TestBenchEngine(t *testing.T) {
 	for name, check := range map[string]string{
 		"turns": "prompt tokens cached", "depth": "known tokens computed again", "long": "answer",
 		"mixed": "steps to a short prompt's first token, most", "conversations": "cache",
+		"forced": "stretches of 8, against free",
 	} {
 		var out bytes.Buffer
 		cmd := NewCmd("dev", "unknown")

@@ -115,11 +115,7 @@ func (f *speedFlags) run(ctx context.Context, progress func(string)) (*speedResu
 		f.workers = []int{cpu.Threads()}
 	}
 	f.threads = slices.Max(f.workers)
-	open := f.open
-	if f.folder != "" {
-		open = f.openFolder
-	}
-	be, m, err := open(progress)
+	be, m, err := f.open(progress)
 	if err != nil {
 		return nil, err
 	}
