@@ -27,6 +27,9 @@ func (c *compiler) array(f *form) *grammar.Expr {
 	for _, s := range f.rules {
 		prefix = max(prefix, len(s.array.prefix))
 		unique = unique || s.array.unique
+		if s.array.left != nil && slices.ContainsFunc(f.rules, func(o *rule) bool { return len(o.array.contains) > 0 }) {
+			c.lacks(s.at, "unevaluatedItems", "it is not held beside contains")
+		}
 		for _, k := range s.array.contains {
 			if k.min > 0 || k.max != none {
 				found = append(found, k)
@@ -60,7 +63,7 @@ func (c *compiler) array(f *form) *grammar.Expr {
 
 // elements is the elements of an array.
 func (c *compiler) elements(f *form, prefix, least, most int) *grammar.Expr {
-	rest := c.value(f.elementRules(prefix))
+	rest := c.value(c.elementRules(f, prefix))
 	if prefix == 0 {
 		return c.list(rest, least, most)
 	}
@@ -70,7 +73,7 @@ func (c *compiler) elements(f *form, prefix, least, most int) *grammar.Expr {
 	}
 	e := c.more(rest, max(least-prefix, 0), left)
 	for i := prefix - 1; i >= 0; i-- {
-		if e = c.b.Seq(c.value(f.elementRules(i)), e); i > 0 {
+		if e = c.b.Seq(c.value(c.elementRules(f, i)), e); i > 0 {
 			e = c.b.Seq(c.comma, e)
 		}
 		if i >= least {
@@ -82,7 +85,7 @@ func (c *compiler) elements(f *form, prefix, least, most int) *grammar.Expr {
 
 // unique is the arrays of a few values, each at most once, nil if there are more or others.
 func (c *compiler) unique(f *form, prefix, least, most int, found []contains) *grammar.Expr {
-	values, ok := c.finite(f.elementRules(prefix))
+	values, ok := c.finite(c.elementRules(f, prefix))
 	if !ok || prefix > 0 || len(found) > 0 || len(values) > mostUnique {
 		return nil
 	}
@@ -222,7 +225,7 @@ func (t *tally) tail(at [1 + mostContains]int) *grammar.Expr {
 	}
 	same := b.Never() // an element that changes nothing
 	for set := 0; set < 1<<len(t.counts) && i != t.most; set++ {
-		next, rules, ok := at, t.f.elementRules(i), true
+		next, rules, ok := at, t.c.elementRules(t.f, i), true
 		next[0] = min(i+1, t.items)
 		for k, count := range t.counts {
 			switch {

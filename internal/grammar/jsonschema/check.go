@@ -190,7 +190,7 @@ func (c *checker) valid(s *rule, v *schema.Node, depth int) bool {
 	if !c.spend(8) {
 		return false
 	}
-	ok := (s.plain || c.says(s, v, depth)) && (!s.inner || c.combined(s, v, depth))
+	ok := (s.plain || c.says(s, v, depth)) && (!s.inner || c.combined(s, v, depth)) && c.leaves(s, v, depth)
 	if c.known[at] = differs; ok {
 		c.known[at] = fits
 	}
@@ -314,6 +314,65 @@ func (c *checker) combined(s *rule, v *schema.Node, depth int) bool {
 		return then == nil || valid(then)
 	}
 	return !c.spent
+}
+
+// leaves compares what no other rule evaluates.
+func (c *checker) leaves(s *rule, v *schema.Node, depth int) bool {
+	left := s.object.left
+	if v.Kind() == schema.Array {
+		left = s.array.left
+	}
+	if left == nil || len(v.Items) == 0 || v.Kind() == schema.String {
+		return true
+	}
+	done := make([]bool, len(v.Items))
+	c.evaluated(done, s, v, depth, false)
+	for i := range v.Items {
+		if !done[i] && !c.valid(left, &v.Items[i], depth+1) {
+			return false
+		}
+	}
+	return true
+}
+
+// evaluated marks the members or elements of a value that a rule, which it follows, evaluates.
+func (c *checker) evaluated(done []bool, s *rule, v *schema.Node, depth int, whole bool) {
+	c.spend(1 + len(done))
+	o, a := &s.object, &s.array
+	for i := range v.Items {
+		e := &v.Items[i]
+		if v.Kind() == schema.Object {
+			done[i] = done[i] || o.additional != nil || o.prop(e.Key) != nil || whole && o.left != nil ||
+				slices.ContainsFunc(o.patterns, func(p member) bool { return c.matches(p.name, e.Key) })
+		} else {
+			done[i] = done[i] || i < len(a.prefix) || a.items != nil || whole && a.left != nil ||
+				slices.ContainsFunc(a.contains, func(k contains) bool { return c.valid(k.rule, e, depth+1) })
+		}
+	}
+	if c.spent || !s.inner {
+		return
+	}
+	valid := func(o *rule) bool {
+		ok := c.valid(o, v, depth+1)
+		if ok {
+			c.evaluated(done, o, v, depth+1, true)
+		}
+		return ok
+	}
+	for _, list := range slices.Concat([][]*rule{s.allOf}, s.anyOf, s.oneOf) {
+		for _, o := range list {
+			valid(o)
+		}
+	}
+	if s.cond != nil {
+		then := s.els
+		if valid(s.cond) {
+			then = s.then
+		}
+		if then != nil {
+			valid(then)
+		}
+	}
 }
 
 func (c *checker) object(o *objectRule, v *schema.Node, depth int) bool {

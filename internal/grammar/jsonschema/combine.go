@@ -67,12 +67,12 @@ func (r *reader) add(f *form, s *rule) {
 		}
 	}
 	for _, list := range s.anyOf {
-		pend(each(list))
+		pend(r.any(s, list))
 	}
 	for _, list := range s.oneOf {
 		pend(r.oneOf(s, list))
 	}
-	if s.cond != nil && (s.then != nil || s.els != nil) {
+	if s.cond != nil && (s.then != nil || s.els != nil || r.hasLeft) {
 		if not := r.opposite(s.cond); not != nil {
 			yes, no := []*rule{s.cond}, []*rule{not}
 			if s.then != nil {
@@ -95,6 +95,73 @@ func each(list []*rule) [][]*rule {
 	}
 	return out
 }
+
+// mostTogether is the most schemas of an anyOf of which several are taken at once, where it counts what they evaluate.
+const mostTogether = 4
+
+// any is the alternatives of an anyOf. Where somebody asks for what is left, several may hold at once.
+func (r *reader) any(s *rule, list []*rule) [][]*rule {
+	if !r.hasLeft || len(list) == 1 {
+		return each(list)
+	}
+	if len(list) > mostTogether {
+		r.lacks(s.at, "anyOf", "several of its schemas at once are not held beside unevaluatedProperties and unevaluatedItems")
+		return each(list)
+	}
+	var out [][]*rule
+	for set := 1; set < 1<<len(list); set++ {
+		var some []*rule
+		for i, a := range list {
+			if set>>i&1 == 1 {
+				some = append(some, a)
+			}
+		}
+		out = append(out, some)
+	}
+	return out
+}
+
+// below is the rules for the same value that a rule is made of, itself among them.
+func (r *reader) below(s *rule) map[*rule]bool {
+	all := r.reached[s]
+	if all == nil {
+		all = map[*rule]bool{}
+		r.reached[s] = all
+		var add func(s *rule)
+		add = func(s *rule) {
+			if all[s] {
+				return
+			}
+			all[s] = true
+			for _, o := range s.same() {
+				if !slices.Contains(s.nots, o) {
+					add(o)
+				}
+			}
+		}
+		add(s)
+	}
+	return all
+}
+
+// left appends the rules about what no other rule evaluates: of is such a rule, and does tells whether another one evaluates it.
+func (r *reader) left(f *form, out []*rule, of func(s *rule) *rule, does func(s *rule) bool) []*rule {
+	if !r.hasLeft {
+		return out
+	}
+	for _, s := range f.rules {
+		if left := of(s); left != nil {
+			below := r.below(s)
+			if !slices.ContainsFunc(f.rules, func(o *rule) bool { return below[o] && (does(o) || o != s && of(o) != nil) }) {
+				out = append(out, left)
+			}
+		}
+	}
+	return out
+}
+
+func leftMember(s *rule) *rule  { return s.object.left }
+func leftElement(s *rule) *rule { return s.array.left }
 
 // mostBranches is the most schemas of a oneOf of which each is held against all others.
 const mostBranches = 128
@@ -151,11 +218,11 @@ func (r *reader) full(s *rule) kinds {
 	if t := &s.text; t.min > 0 || t.max != none || t.patterns != nil || t.formats != nil {
 		k &^= text
 	}
-	if a := &s.array; a.min > 0 || a.max != none || a.prefix != nil || a.items != nil || a.contains != nil || a.unique {
+	if a := &s.array; a.min > 0 || a.max != none || a.prefix != nil || a.items != nil || a.contains != nil || a.unique || a.left != nil {
 		k &^= array
 	}
 	if o := &s.object; o.min > 0 || o.max != none || o.props != nil || o.patterns != nil || o.additional != nil || o.names != nil ||
-		o.required != nil || o.dependent != nil || o.some != nil {
+		o.required != nil || o.dependent != nil || o.some != nil || o.left != nil {
 		k &^= object
 	}
 	for _, a := range s.allOf {
@@ -310,7 +377,7 @@ func (r *reader) negatedArray(n *negation, a *arrayRule, add func(kinds, func(*r
 		}
 		n.ok = n.ok && c.min <= 1 && c.max == none
 	}
-	n.ok = n.ok && !a.unique
+	n.ok = n.ok && !a.unique && a.left == nil
 }
 
 func (r *reader) negatedObject(n *negation, o *objectRule, add func(kinds, func(*rule)), opposite func(*rule) *rule) {
@@ -354,7 +421,7 @@ func (r *reader) negatedObject(n *negation, o *objectRule, add func(kinds, func(
 	if o.names != nil {
 		add(object, func(a *rule) { a.object.some = []some{{names: opposite(o.names)}} })
 	}
-	n.ok = n.ok && len(o.some) == 0
+	n.ok = n.ok && len(o.some) == 0 && o.left == nil
 }
 
 // key stands for a list of rules.
@@ -551,11 +618,14 @@ func (r *reader) memberRules(f *form, name string) (out []*rule) {
 			out = append(out, o.additional)
 		}
 	}
-	return out
+	return r.left(f, out, leftMember, func(s *rule) bool {
+		o := &s.object
+		return o.additional != nil || o.prop(name) != nil || slices.ContainsFunc(o.patterns, func(p member) bool { return r.matches(p.name, name) })
+	})
 }
 
 // elementRules are those of an array's element.
-func (f *form) elementRules(i int) (out []*rule) {
+func (r *reader) elementRules(f *form, i int) (out []*rule) {
 	for _, s := range f.rules {
 		if a := &s.array; i < len(a.prefix) {
 			out = append(out, a.prefix[i])
@@ -563,7 +633,10 @@ func (f *form) elementRules(i int) (out []*rule) {
 			out = append(out, a.items)
 		}
 	}
-	return out
+	return r.left(f, out, leftElement, func(s *rule) bool {
+		a := &s.array
+		return i < len(a.prefix) || a.items != nil || len(a.contains) > 0 // of these not all do, which is told
+	})
 }
 
 // values are all that a form can be, if an enum says so.

@@ -44,7 +44,7 @@ type Schema struct {
 func Read(ctx context.Context, root *schema.Node) (s *Schema, err error) {
 	defer caught(&err)
 	r := &reader{ctx: ctx, root: root, rules: map[*schema.Node]*rule{}, patterns: grammar.NewBuilder(), exprs: map[string]*grammar.Expr{},
-		combined: combined{map[string][]*form{}, 0, map[*rule][][]*rule{}, map[*rule]*rule{}, map[*rule]*negation{}, map[both]bool{}, map[*rule]kinds{}, map[string]bool{}}}
+		combined: combined{map[string][]*form{}, 0, map[*rule][][]*rule{}, map[*rule]*rule{}, map[*rule]*negation{}, map[both]bool{}, map[*rule]kinds{}, map[*rule]map[*rule]bool{}, map[string]bool{}}}
 	if root.Kind() != schema.Object && root.Kind() != schema.Bool {
 		return nil, &Error{"", "schema", "is neither an object nor a boolean"}
 	}

@@ -282,6 +282,9 @@ func (o *objects) undeclaredRules(patterns []string, in []int) (rules []*rule, n
 			rules = append(rules, s.object.additional)
 		}
 	}
+	rules = o.left(o.f, rules, leftMember, func(s *rule) bool {
+		return s.object.additional != nil || slices.ContainsFunc(s.object.patterns, func(p member) bool { return slices.Contains(in, slices.Index(patterns, p.name)) })
+	})
 	return rules, slices.ContainsFunc(rules, func(s *rule) bool { return s.never })
 }
 

@@ -80,6 +80,7 @@ type arrayRule struct {
 	items    *rule // of the elements behind; nil is any
 	contains []contains
 	unique   bool
+	left     *rule // unevaluatedItems
 }
 
 type contains struct {
@@ -97,6 +98,7 @@ type objectRule struct {
 	required   []string
 	dependent  []dependency
 	some       []some
+	left       *rule // unevaluatedProperties
 }
 
 // some asks for a member of some names whose value follows a rule: it is what a keyword about all members is negated to.
@@ -179,6 +181,7 @@ type reader struct {
 	root     *schema.Node
 	rules    map[*schema.Node]*rule
 	order    []*rule // as they were met
+	hasLeft  bool    // some ask for what others do not evaluate
 	made     int
 	found    *located // nil until a reference needs more than a path
 	unheld   []Unheld
@@ -197,7 +200,8 @@ type combined struct {
 	negations map[*rule]*negation
 	apart     map[both]bool
 	fulls     map[*rule]kinds
-	empties   map[string]bool // by key, of members
+	reached   map[*rule]map[*rule]bool // rules for the same value, below those that ask for what is left
+	empties   map[string]bool          // by key, of members
 }
 
 // stop ends the reading by an error, from whatever depth.
@@ -408,7 +412,9 @@ func (k *keywords) read() {
 	k.objects()
 	for _, keyword := range []string{"$ref", "$dynamicRef", "$recursiveRef"} {
 		if ref := k.n.Member(keyword); ref != nil {
-			s.allOf = append(s.allOf, k.reference(keyword, ref))
+			if to := k.reference(keyword, ref); to != nil {
+				s.allOf = append(s.allOf, to)
+			}
 		}
 	}
 	s.allOf = append(s.allOf, k.list("allOf")...)
@@ -424,10 +430,9 @@ func (k *keywords) read() {
 	if s.cond = k.sub("if"); s.cond != nil {
 		s.then, s.els = k.sub("then"), k.sub("else")
 	}
-	for _, keyword := range []string{"unevaluatedProperties", "unevaluatedItems"} {
-		if n := k.n.Member(keyword); n != nil && !n.Is(true) {
-			k.lacks(s.at, keyword, "it is not held")
-		}
+	s.object.left, s.array.left = k.sub("unevaluatedProperties"), k.sub("unevaluatedItems")
+	if s.object.left != nil || s.array.left != nil {
+		s.plain, k.hasLeft = false, true
 	}
 	s.inner = len(s.allOf)+len(s.anyOf)+len(s.oneOf)+len(s.nots) > 0 || s.cond != nil
 }
@@ -586,6 +591,7 @@ func (k *keywords) objects() {
 // dependentSchema says that an object with such a member follows a schema: one of two rules holds.
 func (k *keywords) dependentSchema(name string, then *rule) {
 	without, with := k.forbids(k.s.at, name), k.make(k.s.at)
+	with.object.required, with.plain = []string{name}, false
 	with.allOf, with.inner = []*rule{then}, true
 	k.s.anyOf = append(k.s.anyOf, []*rule{without, with})
 }
@@ -692,7 +698,7 @@ func resolved(base, ref string) string {
 	return to.String()
 }
 
-// reference is what a $ref leads to.
+// reference is what a $ref leads to, nil where that depends on how it is come by.
 func (k *keywords) reference(keyword string, n *schema.Node) *rule {
 	ref, ok := n.Str()
 	if !ok {
@@ -701,7 +707,8 @@ func (k *keywords) reference(keyword string, n *schema.Node) *rule {
 	f := k.locate()
 	if keyword == "$dynamicRef" {
 		if _, name, _ := strings.Cut(ref, "#"); f.times[name] > 1 {
-			k.lacks(k.s.at, keyword, "several schemas have the dynamic anchor "+name)
+			k.lacks(k.s.at, keyword, "several schemas have the dynamic anchor "+name+"; it is not checked either")
+			return nil
 		}
 	}
 	base, known := f.roots[k.n]

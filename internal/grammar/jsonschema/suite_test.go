@@ -50,7 +50,7 @@ func (c *compiler) written(s *strings.Builder, rules []*rule, v *schema.Node) {
 			if i > 0 {
 				s.WriteString(comma)
 			}
-			c.written(s, f.elementRules(i), &v.Items[i])
+			c.written(s, c.elementRules(f, i), &v.Items[i])
 		}
 		s.WriteByte(']')
 	case schema.Object:
