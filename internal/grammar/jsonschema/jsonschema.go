@@ -20,6 +20,8 @@ import (
 // Options say how values are written.
 type Options struct {
 	Compact bool // "," and ":" instead of ", " and ": "
+	// AnyOrder lets members come in any order, but where which of them are there is counted or depends on others.
+	AnyOrder bool
 }
 
 // Unheld is a keyword that a grammar is not held to, or not in all cases.

@@ -165,6 +165,33 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestOptions: other spacing, and members in any order.
+func TestOptions(t *testing.T) {
+	of := `{"type": "object", "properties": {"a": {"type": "array"}, "b": {"type": "object", "properties": {"x": true, "y": true}}}, "required": ["b"], "additionalProperties": false}`
+	for text, want := range map[string]Options{
+		`{"a": [1, 2], "b": {"x": 1, "z": 2}}`: {},
+		`{"a":[1,2],"b":{"x":1,"z":2}}`:        {Compact: true},
+		`{"b": {"z": 2, "y": 1, "x": 0}}`:      {AnyOrder: true},
+		`{"b":{"y":{"b":1,"a":2}},"a":[1,2]}`:  {Compact: true, AnyOrder: true},
+	} {
+		for _, o := range []Options{{}, {Compact: true}, {AnyOrder: true}, {Compact: true, AnyOrder: true}} {
+			g, unheld, err := read(t, of).Grammar(context.Background(), o)
+			if err != nil || len(unheld) > 0 {
+				t.Fatal(err, unheld)
+			}
+			if got := follows(g, text); got != (o.Compact == want.Compact && (o.AnyOrder || !want.AnyOrder)) {
+				t.Errorf("%+v: %s: %v", o, text, got)
+			}
+		}
+	}
+	for text, want := range map[string]bool{`{"b": 1}`: false, `{"b": {}, "b": {}}`: false, `{"a": []}`: false, `{"b": {}, "c": 1}`: false, `{"b": {}, "a": []}`: true} {
+		g, _, err := read(t, of).Grammar(context.Background(), Options{AnyOrder: true})
+		if err != nil || follows(g, text) != want {
+			t.Errorf("%s: %v, %v", text, !want, err)
+		}
+	}
+}
+
 // TestReported: what takes too much to be held is not held, and told.
 func TestReported(t *testing.T) {
 	branches, members := "", ""
@@ -173,15 +200,16 @@ func TestReported(t *testing.T) {
 		members += fmt.Sprintf(`"m%d": {}, `, i)
 	}
 	for text, want := range map[string]string{
-		`{"type": "object", "oneOf": [` + branches + `{"required": ["x"]}]}`:                                                          "oneOf",
-		`{"type": "object", "properties": {` + members + `"x": {}}, "minProperties": 100}`:                                            "minProperties",
-		`{"contains": {"type": "null"}, "minContains": 3, "maxItems": 5000}`:                                                          "contains",
-		`{"allOf": [{"contains": {"const": 1}}, {"contains": {"const": 2}}, {"contains": {"const": 3}}, {"contains": {"const": 4}}]}`: "contains",
-		`{"type": "number", "multipleOf": 0.0005}`:                                                                                    "multipleOf",
-		`{"type": "integer", "multipleOf": 7, "minimum": 0, "maximum": 100000}`:                                                       "multipleOf",
-		`{"type": "integer", "multipleOf": 9973}`:                                                                                     "multipleOf",
-		`{"items": {"enum": [1, 2, 3, 4, 5, 6, 7]}, "uniqueItems": true}`:                                                             "uniqueItems",
-		`{"type": "string", "pattern": "(a)\\1"}`:                                                                                     "pattern",
+		`{"type": "object", "oneOf": [` + branches + `{"required": ["x"]}]}`:                                                                    "oneOf",
+		`{"type": "object", "properties": {` + members + `"x": {}}, "minProperties": 100}`:                                                      "minProperties",
+		`{"contains": {"type": "null"}, "minContains": 3, "maxItems": 5000}`:                                                                    "contains",
+		`{"allOf": [{"contains": {"const": 1}}, {"contains": {"const": 2}}, {"contains": {"const": 3}}, {"contains": {"const": 4}}]}`:           "contains",
+		`{"unevaluatedProperties": false, "anyOf": [{"maxLength": 1}, {"maxLength": 2}, {"maxLength": 3}, {"maxLength": 4}, {"maxLength": 5}]}`: "anyOf",
+		`{"type": "number", "multipleOf": 0.0005}`:                                                                                              "multipleOf",
+		`{"type": "integer", "multipleOf": 7, "minimum": 0, "maximum": 100000}`:                                                                 "multipleOf",
+		`{"type": "integer", "multipleOf": 9973}`:                                                                                               "multipleOf",
+		`{"items": {"enum": [1, 2, 3, 4, 5, 6, 7]}, "uniqueItems": true}`:                                                                       "uniqueItems",
+		`{"type": "string", "pattern": "(a)\\1"}`:                                                                                               "pattern",
 	} {
 		_, unheld, err := read(t, text).Grammar(context.Background(), Options{})
 		if err != nil || len(unheld) == 0 || unheld[0].Keyword != want || unheld[0].Why == "" || !strings.Contains(unheld[0].String(), want) {

@@ -87,7 +87,11 @@ func (c *compiler) object(f *form) *grammar.Expr {
 			lo, hi = 0, none
 		}
 	}
-	if body == nil {
+	switch {
+	case body != nil:
+	case c.o.AnyOrder && lo == 0 && hi == none:
+		body = o.unordered()
+	default:
 		body = o.ordered(lo, hi)
 	}
 	return c.b.Seq(c.b.Literal("{"), body, c.b.Literal("}"))
@@ -314,6 +318,20 @@ func (o *objects) ordered(lo, hi int) *grammar.Expr {
 		tail = b.Seq(b.Optional(o.member(true, m, m.value)), tail)
 	}
 	return b.Or(alts...)
+}
+
+// unordered is the members in any order.
+func (o *objects) unordered() *grammar.Expr {
+	var required, optional []*grammar.Expr
+	for i := range o.members {
+		m := &o.members[i]
+		if e := o.member(false, m, m.value); m.required {
+			required = append(required, e)
+		} else {
+			optional = append(optional, e)
+		}
+	}
+	return o.b.Members(o.comma, required, optional, o.extra)
 }
 
 // counted is the members in their order where it matters which of them are there. It is nil if that takes too many states.
