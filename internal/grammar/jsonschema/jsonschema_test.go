@@ -222,6 +222,30 @@ func TestReported(t *testing.T) {
 	}
 }
 
+// TestCheckBound: a check that takes too much work ends, and so does one that nobody waits for.
+func TestCheckBound(t *testing.T) {
+	list := func(n int, of string) string { return "[" + strings.Repeat(of+", ", n) + of + "]" }
+	many := ""
+	for i := range 3000 {
+		many += fmt.Sprintf(`{"const": %d}, `, i)
+	}
+	for name, c := range map[string]struct{ schema, value string }{
+		"depth":                  {`{"items": {"$ref": "#"}}`, strings.Repeat("[", 5000) + strings.Repeat("]", 5000)},
+		"alternatives and items": {`{"items": {"anyOf": [` + many + `false]}}`, list(2000, "2999")},
+		"patterns":               {`{"items": {"allOf": [{"pattern": "(a{1,100}){1,10}b"}, {"pattern": "(a|ab|b){5,100}c"}]}}`, list(20, `"`+strings.Repeat("ab", 100_000)+`"`)},
+	} {
+		s := read(t, c.schema)
+		if got := s.Check(context.Background(), parsed(t, c.value)); got != Unchecked {
+			t.Errorf("%s: %d", name, got)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if got := read(t, `{"items": {"minimum": 0}}`).Check(ctx, parsed(t, list(100_000, "1"))); got != Unchecked {
+		t.Errorf("cancelled: %d", got)
+	}
+}
+
 // TestCost: eight times the schema costs about eight times the memory.
 func TestCost(t *testing.T) {
 	cost := func(of func(i int) string, form string, n int) int {

@@ -187,21 +187,17 @@ func (d digits) any() *grammar.Expr {
 	return b.Seq(b.Optional(b.Literal("-")), d.from("0", ""), d.behind(), b.Optional(exponent))
 }
 
-// between two bounds, either of which may be missing, without exponents.
+// decimals is numbers between two bounds, either of which may be missing, without exponents.
 func (d digits) decimals(low, high *bound) *grammar.Expr {
 	b := d.b
-	// both are held by what is at least one and at most the other, of numbers from 0 on
-	within := func(low, high *bound) *grammar.Expr {
-		e := b.Never()
+	within := func(low, high *bound) *grammar.Expr { // of numbers from 0 on
 		switch {
 		case high == nil:
-			e = d.above(low.decimal, low.exclusive)
+			return d.above(low.decimal, low.exclusive)
 		case low.digits == "" && !low.exclusive:
-			e = d.below(high.decimal, high.exclusive)
-		default:
-			e = b.And(d.above(low.decimal, low.exclusive), d.below(high.decimal, high.exclusive))
+			return d.below(high.decimal, high.exclusive)
 		}
-		return e
+		return b.And(d.above(low.decimal, low.exclusive), d.below(high.decimal, high.exclusive))
 	}
 	flip := func(x *bound) *bound { return &bound{decimal{!x.neg && x.digits != "", x.digits, x.exp}, x.exclusive} }
 	var alts []*grammar.Expr

@@ -24,8 +24,6 @@ func (r schemas) list(n int, of func() string) string {
 	return strings.Join(all, ", ")
 }
 
-func (r schemas) name() string { return r.pick("a", "b", "c") }
-
 func (r schemas) value(depth int) string {
 	switch r.IntN(9 + min(depth, 1)*4) {
 	case 0:

@@ -469,35 +469,22 @@ func (k *keywords) general() {
 }
 
 func (k *keywords) numbers() {
-	limit := func(inclusive, exclusive string) *bound {
-		d := k.decimal(inclusive)
+	limit := func(inclusive, exclusive string, tighter int) *bound {
 		var out *bound
-		if d != nil {
+		if d := k.decimal(inclusive); d != nil {
 			out = &bound{decimal: *d}
 		}
-		x := k.n.Member(exclusive)
-		if x.Kind() == schema.Bool { // draft 4
+		if x := k.n.Member(exclusive); x.Kind() == schema.Bool { // draft 4
 			if out != nil {
 				out.exclusive = x.Is(true)
 			}
-			return out
-		}
-		if e := k.decimal(exclusive); e != nil {
-			other := &bound{*e, true}
-			if c := 1; out != nil {
-				if c = e.compare(out.decimal); inclusive == "maximum" {
-					c = -c
-				}
-				if c < 0 {
-					return out
-				}
-			}
-			return other
+		} else if d := k.decimal(exclusive); d != nil && (out == nil || d.compare(out.decimal) != -tighter) {
+			out = &bound{*d, true}
 		}
 		return out
 	}
-	k.s.number.min = limit("minimum", "exclusiveMinimum")
-	k.s.number.max = limit("maximum", "exclusiveMaximum")
+	k.s.number.min = limit("minimum", "exclusiveMinimum", 1)
+	k.s.number.max = limit("maximum", "exclusiveMaximum", -1)
 	if d := k.decimal("multipleOf"); d != nil {
 		if d.neg || d.digits == "" {
 			k.wrong("multipleOf", "is not above 0")
