@@ -232,7 +232,7 @@ func TestCheckBound(t *testing.T) {
 	for name, c := range map[string]struct{ schema, value string }{
 		"depth":                  {`{"items": {"$ref": "#"}}`, strings.Repeat("[", 5000) + strings.Repeat("]", 5000)},
 		"alternatives and items": {`{"items": {"anyOf": [` + many + `false]}}`, list(2000, "2999")},
-		"patterns":               {`{"items": {"allOf": [{"pattern": "(a{1,100}){1,10}b"}, {"pattern": "(a|ab|b){5,100}c"}]}}`, list(20, `"`+strings.Repeat("ab", 100_000)+`"`)},
+		"patterns":               {`{"items": {"not": {"pattern": "(a|ab|b){5,100}c"}}}`, list(30, `"`+strings.Repeat("ab", 100_000)+`"`)},
 	} {
 		s := read(t, c.schema)
 		if got := s.Check(context.Background(), parsed(t, c.value)); got != Unchecked {

@@ -119,7 +119,7 @@ func (r schemas) schema(depth int) string {
 
 // TestRandom: of random schemas and values, those that are valid may be written, and no others, where all keywords are held.
 func TestRandom(t *testing.T) {
-	n := 250
+	n := 200
 	if testing.Short() {
 		n = 100
 	}
