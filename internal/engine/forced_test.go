@@ -116,10 +116,9 @@ func TestSpans(t *testing.T) {
 				}
 			}
 			s, o := e.Stats(), slow.Stats()
-			if s.GeneratedTokens != o.GeneratedTokens || s.Cache.Enabled && s.Cache.Hits < 5 || s.Steps >= o.Steps {
+			if s.GeneratedTokens != o.GeneratedTokens || s.Cache.Enabled && s.Cache.Hits < 5 {
 				t.Errorf("%+v\none by one: %+v", s, o)
 			}
-			t.Logf("%d steps, one by one %d", s.Steps, o.Steps)
 		})
 	}
 }
