@@ -14,7 +14,7 @@ const tiers = 3
 
 var tierBytes = [tiers]int{16, 48, longestToken}
 
-// everyTier is the tree of all tokens.
+// everyTier is the trie of all tokens.
 const everyTier = -1
 
 // masks are what a state remembers of a vocabulary.
@@ -71,31 +71,27 @@ type cached struct {
 	used atomic.Bool
 }
 
-// place is where a mask is or will be.
-func (c *maskCache) place(key maskKey) *cached {
+// get is the place of a mask that is there, else nil.
+func (c *maskCache) get(key maskKey) *cached {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p := c.all[key]
-	if p == nil {
-		if c.all == nil {
-			c.all = map[maskKey]*cached{}
-		}
-		p = &cached{key: key}
-		c.all[key] = p
-	}
-	return p
+	return c.all[key]
 }
 
 // put keeps a mask and drops others.
-func (c *maskCache) put(p *cached, e *mask) {
+func (c *maskCache) put(key maskKey, e *mask) *cached {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if p.mask.Load() != nil {
-		return
+	if p := c.all[key]; p != nil { // somebody else was first
+		return p
 	}
+	p := &cached{key: key}
 	p.mask.Store(e)
 	p.used.Store(true)
-	c.all[p.key] = p
+	if c.all == nil {
+		c.all = map[maskKey]*cached{}
+	}
+	c.all[key] = p
 	c.ring = append(c.ring, p)
 	for c.bytes += e.size(); c.bytes > mostMasks && len(c.ring) > 1; {
 		if c.hand %= len(c.ring); c.ring[c.hand].used.Swap(false) {
@@ -108,6 +104,7 @@ func (c *maskCache) put(p *cached, e *mask) {
 		c.ring[c.hand] = c.ring[len(c.ring)-1]
 		c.ring = c.ring[:len(c.ring)-1]
 	}
+	return p
 }
 
 var (
@@ -158,17 +155,19 @@ func (v *Vocab) entry(w *walker, e *Expr, tier int) *mask {
 	return m
 }
 
-// find gives the mask of a state from the cache, or makes it.
+// find gives the mask of a state from the cache, or makes it. It is remembered in to.
 func (v *Vocab) find(w *walker, e *Expr, tier int, to *atomic.Pointer[cached]) *mask {
-	p := v.cache.place(maskKey{e.digest, tier})
-	to.Store(p)
-	if m := p.mask.Load(); m != nil {
-		p.used.Store(true)
-		return m
+	key := maskKey{e.digest, tier}
+	if p := v.cache.get(key); p != nil {
+		if m := p.mask.Load(); m != nil {
+			p.used.Store(true)
+			to.Store(p)
+			return m
+		}
 	}
 	m := w.mask(v, e, tier)
 	if m != nil {
-		v.cache.put(p, m)
+		to.Store(v.cache.put(key, m))
 	}
 	return m
 }
@@ -484,7 +483,6 @@ func (w *walker) found(v *Vocab, like *mask) *mask {
 }
 
 // need takes note of how much more it takes for the intersections that a state begins with.
-
 func (w *walker) need(e *Expr) {
 	if !e.boolean {
 		return

@@ -81,7 +81,7 @@ func BenchmarkMask(b *testing.B) {
 			b.Fatal(name)
 		}
 		again := func() {
-			m.of, m.s.budget.left = nil, burst
+			m.since, m.s.budget.left = 0, burst
 			m.Allowed()
 		}
 		b.Run(name+"/met", func(b *testing.B) {
@@ -172,7 +172,7 @@ func TestMaskMemory(t *testing.T) {
 	want := slices.Clone(m.Allowed())
 	for i := range 4000 {
 		m.s.budget.left = burst
-		v.cache.put(&cached{key: maskKey{tier: 1000 + i}}, &mask{words: make([]uint64, len(m.mask))})
+		v.cache.put(maskKey{tier: 1000 + i}, &mask{words: make([]uint64, len(m.mask))})
 		if v.cache.bytes > mostMasks {
 			t.Fatalf("%d bytes", v.cache.bytes)
 		}
@@ -180,7 +180,7 @@ func TestMaskMemory(t *testing.T) {
 	if n := len(v.cache.all); n != len(v.cache.ring) || n > mostMasks/(8*len(m.mask)) {
 		t.Errorf("%d masks are there, %d in the ring", n, len(v.cache.ring))
 	}
-	m.of, m.s.budget.left = nil, burst
+	m.since, m.s.budget.left = 0, burst
 	if !slices.Equal(m.Allowed(), want) {
 		t.Error("the mask is another one")
 	}
@@ -267,6 +267,27 @@ func TestManyAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// TestBackAndElsewhere: what was found before a way back does not tell what comes after it, though it looks the same.
+func TestBackAndElsewhere(t *testing.T) {
+	g, v := compileJSON(t, anyJSON), bytesVocab(words...)
+	m := v.Matcher(g, NewBudget(1))
+	for _, text := range []string{`["a`, `{"a`, `["a`, `[["a`, `[{"a`} {
+		if !m.AcceptBytes([]byte(text)) {
+			t.Fatal(text)
+		}
+		fresh := v.Matcher(g, NewBudget(1))
+		fresh.AcceptBytes([]byte(text))
+		if !slices.Equal(m.Allowed(), fresh.Allowed()) {
+			t.Errorf("after %s", text)
+		}
+		m.Prefix([]int32{'b', '"'})
+		m.Rollback(1)
+	}
+	if m.Rollback(9); m.Tokens() != 0 || m.Allowed() == nil {
+		t.Error("it is not at the beginning")
+	}
 }
 
 // TestNoAllocations: what was met before is followed without any memory.

@@ -10,6 +10,7 @@ type Matcher struct {
 	way   []uint64 // of one way, where there are several
 	any   bool     // a token is in mask
 	of    []item   // the ways that mask was made for
+	since int      // places when it was; 0: it does not count
 	w     walker   // of states that were not met before
 	depth []row    // reused by walk
 }
@@ -74,8 +75,12 @@ func (m *Matcher) AcceptBytes(text []byte) bool {
 	return true
 }
 
-// Rollback takes back the last n tokens.
-func (m *Matcher) Rollback(n int) { m.s.back(len(m.s.places) - n) }
+// Rollback takes back the last n tokens, all if they are fewer.
+func (m *Matcher) Rollback(n int) {
+	if m.s.back(max(len(m.s.places)-n, 1)); len(m.s.places) < m.since {
+		m.since = 0 // other rules may be entered where those that the mask was made for were
+	}
+}
 
 // Tokens is how many tokens were taken and not taken back.
 func (m *Matcher) Tokens() int { return len(m.s.places) - 1 }
@@ -136,12 +141,12 @@ func (s *stack) may(c byte) bool {
 // Allowed is the mask of the tokens that may come next, bit id%64 of word id/64, nil if there are none. It is good until the
 // next call and must not be written to. Once the budget is spent some may be missing.
 func (m *Matcher) Allowed() []uint64 {
-	if top := m.s.top(); m.of == nil || !slices.Equal(m.of, top) { // within a string it stays the same from token to token
-		m.of = append(m.of[:0], top...)
+	if top := m.s.top(); m.since == 0 || !slices.Equal(m.of, top) { // within a string it stays the same from token to token
+		m.of, m.since = append(m.of[:0], top...), len(m.s.places)
 		m.allow()
 		m.any = slices.ContainsFunc(m.mask, func(w uint64) bool { return w != 0 })
 		if m.s.budget.Spent() {
-			m.of = nil
+			m.since = 0
 		}
 	}
 	if !m.any {
