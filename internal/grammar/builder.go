@@ -227,6 +227,46 @@ func (b *Builder) Matches(e *Expr, text string) bool {
 	return e.nullable
 }
 
+// Next are the bytes that may come behind a text of e where the two together begin a text of in. Both must be regular. If looking
+// for them is too much work they are all.
+func (b *Builder) Next(e, in *Expr) (s Set) {
+	if !e.regular || !in.regular {
+		b.fail(fmt.Errorf("only regular expressions tell what comes next, not %s in %s, which refer to rules", e, in))
+		return s
+	}
+	p := b.t.classes(e)
+	p.add(in, map[*Expr]bool{}, map[Set]bool{})
+	found := make([]bool, len(p.reps))
+	type pair struct{ e, in *Expr }
+	list := []pair{{e, in}}
+	met := map[pair]bool{list[0]: true}
+	for i := 0; i < len(list); i++ {
+		at := list[i]
+		for n, c := range p.reps {
+			b.budget.spend(1)
+			to := pair{b.t.derive(at.e, c, b.budget), b.t.derive(at.in, c, b.budget)}
+			if to.in == b.t.never || to.in.boolean && !b.t.matched(to.in, p, b.budget) {
+				continue
+			}
+			found[n] = found[n] || at.e.nullable
+			if to.e != b.t.never && !met[to] {
+				met[to] = true
+				list = append(list, to)
+			}
+		}
+		if b.budget.Spent() {
+			b.worked()
+			return Set{}.Not()
+		}
+	}
+	for c := range 256 {
+		if found[p.of[c]] {
+			s.Add(byte(c), byte(c))
+		}
+	}
+	return s
+}
+
 func (b *Builder) worked() {
 	if b.budget.Spent() {
 		b.fail(&LimitError{"steps of work to it", maxWork})

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -75,137 +73,12 @@ func rules(n int) string {
 	return s.String()
 }
 
-// node is a part of a random grammar.
-type node struct {
-	op    string
-	text  string
-	parts []node
-}
-
-var repeats = map[string][2]int{"*": {0, 99}, "+": {1, 99}, "?": {0, 1}, "{2}": {2, 2}, "{1,2}": {1, 2}, "{2,}": {2, 99}}
-
-func random(r *rand.Rand, depth int) node {
-	switch op := r.IntN(7); {
-	case depth == 0 || op == 0:
-		return node{op: "text", text: []string{"a", "b", "ab", "ba", ""}[r.IntN(5)]}
-	case op == 1:
-		return node{op: "class", text: []string{"[ab]", "[^a]", "[a-b]", "."}[r.IntN(4)]}
-	case op == 2:
-		return node{op: "ref", text: "root"}
-	case op == 3:
-		return node{op: "or", parts: []node{random(r, depth-1), random(r, depth-1)}}
-	case op == 4:
-		return node{op: []string{"*", "+", "?", "{2}", "{1,2}", "{2,}"}[r.IntN(6)], parts: []node{random(r, depth-1)}}
-	}
-	return node{op: "seq", parts: []node{random(r, depth-1), random(r, depth-1)}}
-}
-
-func (n node) String() string {
-	switch n.op {
-	case "text":
-		return strconv.Quote(n.text)
-	case "class", "ref":
-		return n.text
-	case "or":
-		return "(" + n.parts[0].String() + " | " + n.parts[1].String() + ")"
-	case "seq":
-		return n.parts[0].String() + " " + n.parts[1].String()
-	}
-	return "(" + n.parts[0].String() + ")" + n.op
-}
-
-// spans are the pairs of places in a text between which a node matches, by its definition; root is what is known of the rule.
-type spans map[[2]int]bool
-
-func (n node) spans(text string, root spans) spans {
-	out := spans{}
-	join := func(a, b spans) spans {
-		both := spans{}
-		for x := range a {
-			for y := range b {
-				if x[1] == y[0] {
-					both[[2]int{x[0], y[1]}] = true
-				}
-			}
-		}
-		return both
-	}
-	for i := range len(text) + 1 {
-		switch n.op {
-		case "text":
-			if strings.HasPrefix(text[i:], n.text) {
-				out[[2]int{i, i + len(n.text)}] = true
-			}
-		case "class":
-			if i < len(text) && (n.text != "[^a]" || text[i] != 'a') {
-				out[[2]int{i, i + 1}] = true
-			}
-		}
-	}
-	switch n.op {
-	case "text", "class":
-	case "ref":
-		return root
-	case "or":
-		for _, p := range n.parts {
-			for s := range p.spans(text, root) {
-				out[s] = true
-			}
-		}
-	case "seq":
-		return join(n.parts[0].spans(text, root), n.parts[1].spans(text, root))
-	default:
-		once, at := n.parts[0].spans(text, root), node{op: "text"}.spans(text, nil)
-		for times := range min(repeats[n.op][1], len(text)+3) + 1 {
-			if times >= repeats[n.op][0] {
-				for s := range at {
-					out[s] = true
-				}
-			}
-			at = join(at, once)
-		}
-	}
-	return out
-}
-
 // TestAgainstDefinition: random grammars match what a reading by definition says.
 func TestAgainstDefinition(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 4))
-	n, yes := 1500, 0
-	if testing.Short() {
-		n = 150
-	}
-	for range n {
-		x := random(r, 1+r.IntN(4))
-		g, err := compile("root ::= " + x.String())
-		if err != nil && !errors.Is(err, grammar.ErrNothing) {
-			t.Fatalf("%s: %v", x, err)
-		}
-		for range 8 {
-			text := make([]byte, r.IntN(6))
-			for i := range text {
-				text[i] = "ab"[r.IntN(2)]
-			}
-			root := spans{}
-			for {
-				next := x.spans(string(text), root)
-				if len(next) == len(root) {
-					break
-				}
-				root = next
-			}
-			want := root[[2]int{0, len(text)}]
-			if want {
-				yes++
-			}
-			if got := g != nil && g.Matches(string(text), grammar.NewBudget(1)); got != want {
-				t.Fatalf("%s on %q: %v, by definition %v", x, text, got, want)
-			}
-		}
-	}
-	if yes < n/2 {
-		t.Errorf("only %d texts that follow", yes)
-	}
+	texts := []string{`"a"`, `"b"`, `"ab"`, `"ba"`, `""`, `[ab]`, `[^a]`, `[a-b]`, `.`}
+	notationtest.Definition(t, texts, "root", []string{"*", "+", "?", "{2}", "{1,2}", "{2,}"}, func(rule string) (*grammar.Grammar, error) {
+		return compile("root ::= " + rule)
+	}, true)
 }
 
 // FuzzCompile: any text is a grammar or an error of a known kind.
