@@ -394,8 +394,7 @@ func (k *keywords) decimal(keyword string) *decimal {
 }
 
 func (k *keywords) pattern(keyword, text string) {
-	_, err := regex.Compile(k.patterns, text, regex.Options{Search: true})
-	switch e := err.(type) {
+	switch e := regex.Check(text, regex.Options{}).(type) {
 	case *regex.SyntaxError:
 		k.wrong(keyword, "%s", "is no pattern: "+e.Error())
 	case *grammar.LimitError:

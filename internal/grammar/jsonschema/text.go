@@ -10,49 +10,53 @@ import (
 	"hearth/internal/schema"
 )
 
-// escapes are the characters that JSON has a letter for, and quotes.
-var escapes = map[rune]string{'"': `\"`, '\\': `\\`, '\b': `\b`, '\f': `\f`, '\n': `\n`, '\r': `\r`, '\t': `\t`}
+// escapes are how the characters of ASCII are written that are not written as they are.
+var escapes = func() (list [utf8.RuneSelf]string) {
+	for c := range ' ' {
+		list[c] = fmt.Sprintf(`\u%04x`, c)
+	}
+	for c, s := range map[rune]string{'"': `\"`, '\\': `\\`, '\b': `\b`, '\f': `\f`, '\n': `\n`, '\r': `\r`, '\t': `\t`} {
+		list[c] = s
+	}
+	return list
+}()
+
+// asTheyAre are the characters that are.
+var asTheyAre = []grammar.RuneRange{{Lo: ' ', Hi: '"' - 1}, {Lo: '"' + 1, Hi: '\\' - 1}, {Lo: '\\' + 1, Hi: utf8.MaxRune}}
 
 // chars is how a character of a set is written in a string: as it is, where JSON allows that, else in one way.
 func chars(b *grammar.Builder, set []grammar.RuneRange) *grammar.Expr {
 	var plain []grammar.RuneRange
-	alts := []*grammar.Expr{nil}
+	var escaped []string
 	for _, r := range set {
-		for c := r.Lo; c <= min(r.Hi, '\\'); c++ {
-			switch {
-			case escapes[c] != "":
-				alts = append(alts, b.Literal(escapes[c]))
-			case c < ' ':
-				alts = append(alts, b.Literal(fmt.Sprintf(`\u%04x`, c)))
-			default:
-				plain = append(plain, grammar.RuneRange{Lo: c, Hi: c})
+		for _, p := range asTheyAre {
+			if p.Lo, p.Hi = max(p.Lo, r.Lo), min(p.Hi, r.Hi); p.Lo <= p.Hi {
+				plain = append(plain, p)
 			}
 		}
-		if r.Hi > '\\' {
-			plain = append(plain, grammar.RuneRange{Lo: max(r.Lo, '\\'+1), Hi: r.Hi})
+		for c := r.Lo; c <= min(r.Hi, '\\'); c++ {
+			if escapes[c] != "" {
+				escaped = append(escaped, escapes[c])
+			}
 		}
 	}
-	alts[0] = b.Runes(plain...)
-	return b.Or(alts...)
+	return b.Or(b.Runes(plain...), b.Choice(escaped...))
 }
 
 // spelled is a text within quotes, as chars writes it.
 func spelled(s string) string {
 	var b strings.Builder
 	for _, c := range s {
-		switch {
-		case escapes[c] != "":
+		if c < utf8.RuneSelf && escapes[c] != "" {
 			b.WriteString(escapes[c])
-		case c < ' ':
-			fmt.Fprintf(&b, `\u%04x`, c)
-		default:
+		} else {
 			b.WriteRune(c)
 		}
 	}
 	return b.String()
 }
 
-// Write writes a value with members in the order they have in it.
+// write writes a value with members in the order they have in it.
 func (o Options) write(b *strings.Builder, v *schema.Node) {
 	comma, colon := o.between()
 	switch v.Kind() {

@@ -69,6 +69,12 @@ func short(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
+// Check tells whether a text is a pattern, without making anything of it. Compile may find more that is not supported.
+func Check(pattern string, o Options) error {
+	_, _, err := parse(pattern, o)
+	return err
+}
+
 // Compile makes a regular expression of a Builder out of a pattern. An error of the Builder itself stays with it.
 func Compile(b *grammar.Builder, pattern string, o Options) (e *grammar.Expr, err error) {
 	n, words, err := parse(pattern, o)

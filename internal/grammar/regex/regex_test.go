@@ -112,6 +112,9 @@ func TestErrors(t *testing.T) {
 			if err == nil || e != nil || !errors.As(err, want) {
 				t.Errorf("%.50s: %v, want %T", p, err, want)
 			}
+			if err := Check(p, Options{}); want == any(&bad) && !errors.As(err, want) {
+				t.Errorf("%.50s: the check says %v", p, err)
+			}
 		}
 	}
 	if err := func() error { _, err := Compile(grammar.NewBuilder(), "a", Options{Flags: "q"}); return err }(); !errors.As(err, &bad) {
