@@ -13,7 +13,9 @@ import (
 
 	"hearth/internal/backend"
 	"hearth/internal/backend/cpu"
+	"hearth/internal/demo"
 	"hearth/internal/golden"
+	"hearth/internal/model"
 	"hearth/internal/sample"
 )
 
@@ -60,67 +62,103 @@ func TestSpans(t *testing.T) {
 				Config json.RawMessage `json:"config"`
 			}
 			golden.Load(t, "../model/testdata/"+name+"/4bit.json", &g)
-			open := func(change func(*Config)) *Engine {
+			compareSpans(t, func(change func(*Config)) *Engine {
 				return start(t, &hooked{Backend: cpu.New(), config: string(g.Config)}, func(c *Config) {
 					c.Vocab, c.PrefillChunk = 96, 48
 					change(c)
 				})
-			}
-			e := open(func(*Config) {})
-			slow := open(func(*Config) {})
-			fresh := open(func(c *Config) { c.NoCache = true })
-			ask := func(e *Engine, said [][]int32, turn uint64, oneByOne bool) (all [][]Token) {
-				var streams []*Stream
-				for i := range said {
-					for _, id := range prompt(30+40*(i%3), turn*10+uint64(i)) {
-						said[i] = append(said[i], id%96)
-					}
-					p := Prompt{Tokens: said[i], MaxTokens: 70, Logprobs: -1, Marks: []int{len(said[i])}}
-					if i > 0 {
-						p.Constrain = forcing(uint64(i), []int{0, 3, 30, 90, 30, 3}[i], oneByOne)
-					}
-					switch i {
-					case 2:
-						p.Logprobs = 2
-					case 3:
-						p.Sampling = sample.Params{Temperature: 1.1, Seed: 5}
-						p.Sampling.Set("frequency_penalty", 0.7)
-					case 4:
-						p.Sampling = sample.Params{Temperature: 0.9, Seed: 6, TopP: 0.9}
-						p.Sampling.Set("repetition_penalty", 1.3)
-						p.Logprobs = 0
-					case 5:
-						p.Logprobs = 1
-					}
-					streams = append(streams, submit(t, e, p))
-				}
-				for i, s := range streams {
-					all = append(all, read(t, s))
-					if n := s.Usage().Generated; n != 70 || len(all[i]) != n || s.Finish() != Length {
-						t.Errorf("sequence %d: %d tokens, %d generated, %v", i, len(all[i]), n, s.Finish())
-					}
-					for _, tok := range all[i] {
-						said[i] = append(said[i], tok.ID)
-					}
-				}
-				return all
-			}
-			said, saidSlow, saidFresh := make([][]int32, 6), make([][]int32, 6), make([][]int32, 6)
-			for turn := range uint64(2) {
-				got := ask(e, said, turn, false)
-				if d := cmp.Diff(ask(slow, saidSlow, turn, true), got); d != "" {
-					t.Errorf("turn %d, one by one -, spans +\n%s", turn, d)
-				}
-				if d := cmp.Diff(ask(fresh, saidFresh, turn, false), got); d != "" {
-					t.Errorf("turn %d, nothing cached -, cached +\n%s", turn, d)
-				}
-			}
-			s, o := e.Stats(), slow.Stats()
-			if s.GeneratedTokens != o.GeneratedTokens || s.Cache.Enabled && s.Cache.Hits < 5 {
-				t.Errorf("%+v\none by one: %+v", s, o)
-			}
+			})
 		})
 	}
+	t.Run("demo", func(t *testing.T) {
+		compareSpans(t, func(change func(*Config)) *Engine {
+			ckpt, err := model.OpenCheckpoint(demo.FS(), demo.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			be := cpu.New()
+			m, err := ckpt.Load(be, backend.Options{Threads: 2})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := Config{Model: m.Generator, Vocab: m.Vocab, Backend: be, Budget: 1 << 26, MaxContext: 1000}
+			change(&c)
+			e, err := New(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := errors.Join(e.Close(), m.Close(), be.Close(), ckpt.Close()); err != nil {
+					t.Error(err)
+				}
+			})
+			return e
+		})
+	})
+}
+
+// compareSpans has engines on one model with 96 tokens or more generate, turn by turn.
+func compareSpans(t *testing.T, open func(change func(*Config)) *Engine) {
+	e := open(func(*Config) {})
+	slow := open(func(*Config) {})
+	fresh := open(func(c *Config) { c.NoCache = true })
+	ask := func(e *Engine, said [][]int32, turn uint64, oneByOne bool) (all [][]Token) {
+		var streams []*Stream
+		held, hold := make(chan struct{}), make(chan struct{})
+		go between(e, func() { close(held); <-hold }) // all begin together
+		<-held
+		for i := range said {
+			for _, id := range prompt(30+40*(i%3), turn*10+uint64(i)) {
+				said[i] = append(said[i], id%96)
+			}
+			p := Prompt{Tokens: said[i], MaxTokens: 70, Logprobs: -1, Marks: []int{len(said[i])}}
+			if i > 0 {
+				p.Constrain = forcing(uint64(i), []int{0, 3, 30, 90, 30, 3}[i], oneByOne)
+			}
+			switch i {
+			case 0:
+				p.MaxTokens = 30
+			case 2:
+				p.Logprobs = 2
+			case 3:
+				p.Sampling = sample.Params{Temperature: 1.1, Seed: 5}
+				p.Sampling.Set("frequency_penalty", 0.7)
+			case 4:
+				p.Sampling = sample.Params{Temperature: 0.9, Seed: 6, TopP: 0.9}
+				p.Sampling.Set("repetition_penalty", 1.3)
+				p.Logprobs = 0
+			case 5:
+				p.Logprobs = 1
+			}
+			streams = append(streams, submit(t, e, p))
+		}
+		close(hold)
+		for i, s := range streams {
+			all = append(all, read(t, s))
+			if n := s.Usage().Generated; n != 70 && i > 0 || len(all[i]) != n || s.Finish() != Length {
+				t.Errorf("sequence %d: %d tokens, %d generated, %v", i, len(all[i]), n, s.Finish())
+			}
+			for _, tok := range all[i] {
+				said[i] = append(said[i], tok.ID)
+			}
+		}
+		return all
+	}
+	said, saidSlow, saidFresh := make([][]int32, 6), make([][]int32, 6), make([][]int32, 6)
+	for turn := range uint64(2) {
+		got := ask(e, said, turn, false)
+		if d := cmp.Diff(ask(slow, saidSlow, turn, true), got); d != "" {
+			t.Errorf("turn %d, one by one -, spans +\n%s", turn, d)
+		}
+		if d := cmp.Diff(ask(fresh, saidFresh, turn, false), got); d != "" {
+			t.Errorf("turn %d, nothing cached -, cached +\n%s", turn, d)
+		}
+	}
+	s, o := e.Stats(), slow.Stats()
+	if s.GeneratedTokens != o.GeneratedTokens || s.Cache.Enabled && s.Cache.Hits < 5 || s.Steps >= o.Steps {
+		t.Errorf("%+v\none by one: %+v", s, o)
+	}
+	t.Logf("%d steps, one by one %d", s.Steps, o.Steps)
 }
 
 // TestSpansAlone: a sequence that has no company takes few steps, and a stretch longer than a span takes several.
