@@ -40,7 +40,7 @@ type Request struct {
 	Logprobs    bool     // report the logprob of every output token
 	TopLogprobs int      // and of this many alternatives, 0 to 20
 
-	Form bool // the text has to be of a form, JSON for one: what repeats itself there is data
+	Form *Form // what the text has to be, which is data then; nil: anything
 
 	Origin Origin // whose it is
 
@@ -53,6 +53,30 @@ type Request struct {
 	// TemplateArgs are extra variables for the chat template (chat_template_kwargs); they win over ours.
 	TemplateArgs map[string]json.RawMessage
 }
+
+// Form is what the text of a reply has to be, from its first character to its last.
+type Form struct {
+	Kind    FormKind
+	Source  string   // the schema, the pattern or the grammar
+	Choices []string // FormChoice
+	Strict  bool     // what the text cannot be held to is refused
+	Path    string   // where in the client's JSON it stands, for errors
+}
+
+// FormKind says what a form is told by.
+type FormKind uint8
+
+const (
+	FormObject FormKind = iota // any JSON object
+	FormSchema                 // a JSON Schema
+	FormRegex                  // a regular expression of ECMA-262, which the whole text matches
+	FormChoice                 // one of some texts
+	FormGBNF                   // a grammar in the notation of llama.cpp
+	FormLark                   // a grammar in the notation of Lark
+)
+
+// JSON tells whether the text is JSON, which can be checked when it is there.
+func (f *Form) JSON() bool { return f.Kind == FormObject || f.Kind == FormSchema }
 
 // Prompt is text that the model continues as it is, without a chat template; what it writes is text too.
 type Prompt struct {
@@ -256,6 +280,8 @@ type Usage struct {
 	Loose  []string // tools whose calls were not kept to their schemas for that
 
 	Mended []string // calls with another name than the model wrote, or that leaked, each with its names
+
+	Enforced bool // the text is held to all of Request.Form while it is written
 
 	Dropped int // messages that were left out of the conversation so that it fits
 

@@ -117,6 +117,30 @@ func (f *Family) LeaveReasoning() (end, answer string) {
 	return end, answer
 }
 
+// Plain tells whether an answer is text that nothing need stand before, but for Resume.
+func (f *Family) Plain() bool { return !f.syntax.headers }
+
+// Around are marks that may stand before an answer and are no part of it.
+func (f *Family) Around() []string { return slices.Concat(f.syntax.drop, f.syntax.leads) }
+
+// CallOpeners are what calls begin with; false if one may also begin as an answer does, or as reasoning.
+func (f *Family) CallOpeners() (openers []string, told bool) {
+	if f.syntax == noSyntax {
+		if f.Force == nil {
+			return nil, false
+		}
+		openers = []string{f.Force("")}
+	}
+	for _, o := range f.syntax.openers {
+		openers = append(openers, o.tag)
+	}
+	openers = append(openers, f.syntax.sections...)
+	return openers, f.syntax.bare == nil && !slices.ContainsFunc(openers, func(o string) bool { return f.Open != "" && strings.HasPrefix(f.Open, o) })
+}
+
+// Opening is what begins reasoning.
+func (f *Family) Opening() string { return f.Open + f.at.label }
+
 // Preamble gives where in a turn with calls, as a template prints it, text beside them stands, and how it is written there; -1
 // where the family has no form for it, or the turn no place.
 func (f *Family) Preamble(turn, text string) (at int, written string) {

@@ -20,7 +20,8 @@ type reply struct {
 	p        *prompt
 	seqs     []sequence // one for each choice
 	repaired func(dialect.Repair)
-	ends     bool // runaway choices are ended
+	ends     bool      // runaway choices are ended
+	form     *heldForm // what the text is held to; nil: nothing
 }
 
 // sequence is the tokens of a choice and what guides them.
@@ -51,6 +52,7 @@ type choice struct {
 type reading struct {
 	dec    *tokenizer.Decoder
 	parser dialect.Parser
+	answer *answer         // decides where the text begins that is held to a form, which no parser reads; nil: there is none
 	pieces []dialect.Piece // read last
 	speech speech
 	stop   *stopper
@@ -87,6 +89,10 @@ func newChoice(re *reply, index int, yield func(chat.Event, error) bool) *choice
 		calls:   ownCalls{reply: re, open: p.forced != ""},
 		circles: newCircles(m.cfg.Loop, re.ends, p.text),
 		usage:   chat.Usage{Prompt: len(p.tokens), Short: p.short, Spliced: p.encoded.Spliced, Replayed: p.printed}}
+	if re.form != nil {
+		c.answer = re.form.newAnswer(1)
+		c.answer.parser, c.stop = parse, newStopper(r.Stop)
+	}
 	var held []byte
 	if p.raw { // the reply goes on in the middle of a text, perhaps of a character
 		held = m.prime(c.dec, p.tokens)
@@ -147,7 +153,11 @@ func (c *choice) rest(whole bool) {
 			c.tape.decoded(text)
 		}
 		c.text(text)
-		c.read(c.parser.Finish(c.pieces[:0]), !whole)
+		if c.answer != nil {
+			c.read(c.answer.finish(c.pieces[:0]), !whole)
+		} else {
+			c.read(c.parser.Finish(c.pieces[:0]), !whole)
+		}
 	}
 	if !c.ended() {
 		c.emitText(c.stop.flush())
@@ -187,12 +197,16 @@ func (c *choice) token(t engine.Token) {
 		if c.tape != nil {
 			c.tape.add(c.m.logprob(t), c.m.tok.Bytes(t.ID), text)
 		}
-		c.text(text)
+		if c.answer != nil {
+			c.answers(t.ID, text)
+		} else {
+			c.text(text)
+		}
 	}
 	if before || c.parser.InReasoning() {
 		c.usage.Reasoning++
 	}
-	if c.calls.open || c.r.Form { // what repeats itself there is data
+	if c.calls.open || c.r.Form != nil { // what repeats itself there is data
 		return
 	}
 	if c.end.looping = c.circles.found(c.m.tok, c.ids); c.end.looping {
@@ -206,6 +220,15 @@ func (c *choice) text(s string) {
 		return
 	}
 	c.read(c.parser.Feed(c.pieces[:0], s), false)
+}
+
+// answers takes a token of a reply whose text is held to a form.
+func (c *choice) answers(id int32, text string) {
+	pieces, _ := c.answer.take(c.pieces[:0], id, text)
+	if c.answer.state == answerCalls && c.answer.held != "" { // what ends turns counts again
+		c.stop, c.answer.held = newStopper(slices.Concat(c.r.Stop, c.m.endTexts)), ""
+	}
+	c.read(pieces, false)
 }
 
 // read takes what was parsed; cut is as own takes it.

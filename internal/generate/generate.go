@@ -29,6 +29,7 @@ import (
 type Generator struct {
 	*prompter
 	calls    *calls // nil: they are not guided
+	answers  *answerForms
 	warnings []string
 	repairs  repairs
 	requests atomic.Uint64
@@ -46,7 +47,7 @@ func New(cfg Config) (*Generator, error) {
 		return nil, err
 	}
 	g := &Generator{prompter: newPrompter(cfg, family, p), warnings: warnings}
-	g.calls = newCalls(&g.output, cfg.ConstrainTools)
+	g.calls, g.answers = newCalls(&g.output, cfg.ConstrainTools), newAnswerForms(&g.output, g.guard)
 	g.cfg.Info = g.described(p)
 	if p != nil {
 		g.warnings = append(g.warnings, p.warnings()...)
@@ -156,6 +157,7 @@ func (g *Generator) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[ch
 		p.short = g.shortAdds(ctx, r, p) // while the first step runs
 		start.Usage.Short = p.short
 		glance(ctx, re.seqs[0].Started(), r.Patient)
+		start.Usage.Enforced = re.form.enforced()
 		g.cached(start.Usage, p, r, re.seqs[0].Usage())
 		if !yield(start, nil) {
 			return
@@ -211,14 +213,18 @@ func (g *Generator) submit(ctx context.Context, r *chat.Request, p *prompt) (*re
 	if err != nil {
 		return nil, err
 	}
+	text, err := g.answers.newHeldForm(ctx, g.prompter, r, p)
+	if err != nil {
+		return nil, err
+	}
 	ep := g.enginePrompt(r, p)
 	n := max(r.N, 1)
 	re := &reply{m: g.prompter, r: r, p: p, seqs: make([]sequence, n), repaired: g.repairs.count,
-		ends: g.cfg.RunawayStop && greedy(ep.Sampling)}
+		ends: g.cfg.RunawayStop && greedy(ep.Sampling), form: text}
 	advice := g.advice(r, p)
 	for i := range n {
 		re.seqs[i].guide = g.calls.newGuide(r, p, form)
-		if ep.Constrain, ep.Mask, err = constrain(g.newBudget(p), re.seqs[i].guide); err != nil {
+		if ep.Constrain, ep.Mask, err = constrain(g.newBudget(p), text.guide(n), re.seqs[i].guide); err != nil {
 			return nil, err
 		}
 		if advice != nil {
@@ -285,7 +291,7 @@ func (g *Generator) advise(e *chat.Error, r *chat.Request) *chat.Error {
 // advice is the reply to a prompt with tools that is longer than the model can make sense of; nil: the model answers. It also
 // answers where a sentence is no answer: a call or a form is demanded, or the reply has begun.
 func (g *Generator) advice(r *chat.Request, p *prompt) []int32 {
-	if g.cfg.Advice == nil || len(p.options.Tools) == 0 || len(p.tokens) <= g.cfg.Readable || r.Choice.Demands() || r.Form || p.options.Continued {
+	if g.cfg.Advice == nil || len(p.options.Tools) == 0 || len(p.tokens) <= g.cfg.Readable || r.Choice.Demands() || r.Form != nil || p.options.Continued {
 		return nil
 	}
 	return append(g.guard.Plain(g.cfg.Advice(len(p.tokens), g.cfg.Engine.Context())), g.stopIDs[0])

@@ -173,23 +173,42 @@ func (u *guide) note(usage *chat.Usage, name string) {
 	}
 }
 
-// constrain is the engine's hook for a choice, and what its first token must be of: a budget of reasoning, and calls that are
-// kept to the request's tools. The hook is nil where there is neither, as it keeps the engine from working ahead.
-func constrain(limit func(int32) []int32, calls *guide) (hook func(int32) engine.Constraint, first sample.Set, err error) {
-	if limit == nil && calls == nil {
+// constrain is the engine's hook for a choice, and what its first token must be of: a budget of reasoning, a text that is held to
+// a form, and calls that are kept to the request's tools. The hook is nil where there is none, as it keeps the engine from
+// working ahead.
+func constrain(limit func(int32) []int32, text *answer, calls *guide) (hook func(int32) engine.Constraint, first sample.Set, err error) {
+	if limit == nil && text == nil && calls == nil {
 		return nil, nil, nil
 	}
-	if calls != nil {
-		if first, err = calls.only(); err != nil {
-			return nil, nil, err
+	free := true
+	if text != nil {
+		first, free, err = text.only()
+	}
+	if calls != nil && free {
+		var only sample.Set
+		if only, err = calls.only(); only != nil {
+			first = only
 		}
+	}
+	if err != nil {
+		return nil, nil, err
 	}
 	return func(id int32) (c engine.Constraint) {
 		if limit != nil {
 			c.Forced = limit(id)
 		}
-		if calls != nil {
-			c.Mask, c.Err = calls.next(id)
+		free := true
+		if text != nil {
+			c.Mask, free, c.Err = text.next(id)
+		}
+		if calls != nil && (text == nil || text.state != answerWrites) {
+			only, err := calls.next(id)
+			if free && only != nil {
+				c.Mask = only
+			}
+			if free {
+				c.Err = err
+			}
 		}
 		return c
 	}, first, nil

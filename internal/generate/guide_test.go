@@ -252,7 +252,7 @@ func TestGuideSpent(t *testing.T) {
 		}
 		r.N = 1 << 30 // so many replies that nothing is left for one
 		u := g.calls.newGuide(r, p, form)
-		_, _, err = constrain(g.newBudget(p), u)
+		_, _, err = constrain(g.newBudget(p), nil, u)
 		var e *chat.Error
 		if demanded := name == "demanded"; errors.As(err, &e) != demanded || demanded && (e.Kind != chat.Invalid || e.Bound != chat.BoundForm) {
 			t.Fatalf("%s: %v", name, err)

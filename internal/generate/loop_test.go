@@ -82,10 +82,10 @@ func TestLoopEndsReply(t *testing.T) {
 	if f := reply(); f != chat.FinishLength || s.closed != 2 {
 		t.Errorf("with a guard: %s, %d streams closed", f, s.closed)
 	}
-	if r.Form = true; reply() != chat.FinishStop {
+	if r.Form = new(chat.Form); reply() != chat.FinishStop {
 		t.Error("a form is cut")
 	}
-	r.Form = false
+	r.Form = nil
 	g.cfg.Loop.MinCount = 60
 	if f := reply(); f != chat.FinishStop {
 		t.Errorf("not often enough: %s", f)

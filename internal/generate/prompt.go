@@ -51,13 +51,19 @@ type prompt struct {
 	options dialect.Options
 	raw     bool    // see prompter.raw: of what follows only the account's salt is set
 	short   int     // see chat.Usage
-	budget  int     // tokens of reasoning; 0: no limit
 	stopIDs []int32 // that end the reply; nil: the generator's
 
 	account
+	terms
 	draft   transcript.Draft  // whose text is text with the guard's marks
 	encoded transcript.Tokens // tokens are its ids
 	spoken  int               // draft.Text[spoken:] is what the model is taken to have said: the forced opening
+}
+
+// terms are those of reasoning in the reply.
+type terms struct {
+	budget int  // tokens; 0: no limit
+	thinks bool // the model may begin with it
 }
 
 // prompt renders and encodes a request. What was put back into one that then does not fit stays out.
@@ -95,8 +101,8 @@ func (m *prompter) promptOf(ctx context.Context, r *chat.Request, bare bool) (*p
 	if err != nil {
 		return nil, err
 	}
-	p := &prompt{account: out.account, budget: think.Budget}
-	p.options.Continued, p.options.Form, p.options.NoRepair = out.continued, r.Form, m.cfg.NoToolRepair
+	p := &prompt{account: out.account, terms: terms{think.Budget, think.Mode != chat.Off && m.cfg.Info.Thinking}}
+	p.options.Continued, p.options.Form, p.options.NoRepair = out.continued, r.Form != nil, m.cfg.NoToolRepair
 	if r.Choice.Kind != chat.ChoiceNone {
 		schemas := make([]schema.Document, len(r.Tools)) // for the parser and the form of calls, each read once
 		for i, t := range r.Tools {

@@ -78,7 +78,7 @@ func TestLeaked(t *testing.T) {
 		"alone":    {call, func(*chat.Request) {}, called},
 		"fence":    {fenced, func(*chat.Request) {}, called},
 		"tools":    {"<tools>\n" + call + "\n</tools>", func(*chat.Request) {}, called},
-		"form":     {fenced, func(r *chat.Request) { r.Form = true }, said(fenced)},
+		"form":     {fenced, func(r *chat.Request) { r.Form = &chat.Form{} }, said(fenced)},
 		"none":     {fenced, func(r *chat.Request) { r.Choice.Kind = chat.ChoiceNone }, said(fenced)},
 		"no tools": {fenced, func(r *chat.Request) { r.Tools = nil }, said(fenced)},
 		"example":  {"So: " + fenced, func(*chat.Request) {}, said("So: " + fenced)},

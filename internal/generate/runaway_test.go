@@ -48,7 +48,7 @@ func TestRunaway(t *testing.T) {
 		{"other penalties", "", word, 3000, func(r *chat.Request) { r.Sampling.PresencePenalty = &some }, 1024},
 		{"drawn", "", word, 3000, func(r *chat.Request) { r.Sampling = chat.Sampling{Temperature: &hot} }, 0},
 		{"a penalty that grows", "", word, 3000, func(r *chat.Request) { r.Sampling.FrequencyPenalty = &some }, 0},
-		{"a form", "", word, 3000, func(r *chat.Request) { r.Form = true }, 0},
+		{"a form", "", word, 3000, func(r *chat.Request) { r.Form = &chat.Form{} }, 0},
 		{"arguments", call, word, 3000, func(r *chat.Request) { r.Tools = weather() }, 0},
 		{"arguments before the name", "<tool_call>\n{\"arguments\": {\"city\": \"", word, 3000, func(r *chat.Request) { r.Tools = weather() }, 0},
 		{"after a call", call + "Paris\"}}\n</tool_call>\nI am", word, 3000, func(r *chat.Request) { r.Tools = weather() }, 1024},

@@ -389,7 +389,7 @@ func clip(raw []byte) string {
 // Quote renders a client's word for an error text, shortened.
 func Quote(s string) string { return strconv.Quote(Clip(s, 60)) }
 
-// JSONInstruction asks the model for JSON, of the given schema if there is one. It is a request, not a constraint.
+// JSONInstruction asks the model for JSON, of the given schema if there is one.
 func JSONInstruction(schema json.RawMessage) string {
 	if schema == nil {
 		return "Answer with one JSON object and nothing else: no explanation, no code fence."

@@ -142,13 +142,19 @@ func abort(r *http.Request, err error) {
 	panic(http.ErrAbortHandler)
 }
 
+// SchemaHeader says how far the text of a reply is what the request asked for, a schema or another form.
+const SchemaHeader = "X-Hearth-Schema"
+
+// SchemaEnforced is its value where the text is held to the form while it is written.
+const SchemaEnforced = "enforced"
+
 // promptHeaders are names and values of the headers that say what became of a prompt, where that is known before the headers
 // go out, which never wait for it. An empty value is not sent.
-func promptHeaders(u *chat.Usage) (headers [5][2]string) {
+func promptHeaders(u *chat.Usage) (headers [6][2]string) {
 	if u == nil {
 		return headers
 	}
-	cache, history, most, dropped := "", "", "", ""
+	cache, history, most, dropped, schema := "", "", "", "", ""
 	if u.Hit != "" {
 		cache = fmt.Sprintf("%s; cached=%d; computed=%d; common=%d", u.Hit, u.Cached, u.Prompt-u.Cached, u.Common)
 		if u.Parted > 0 {
@@ -170,8 +176,11 @@ func promptHeaders(u *chat.Usage) (headers [5][2]string) {
 	if u.Dropped > 0 {
 		dropped = "dropped=" + strconv.Itoa(u.Dropped)
 	}
-	return [5][2]string{{"X-Hearth-Cache", cache}, {"X-Hearth-Parting", PartingText(u)}, {HistoryHeader, history}, {"X-Hearth-Max-Tokens", most},
-		{"X-Hearth-Truncation", dropped}}
+	if u.Enforced {
+		schema = SchemaEnforced
+	}
+	return [6][2]string{{"X-Hearth-Cache", cache}, {"X-Hearth-Parting", PartingText(u)}, {HistoryHeader, history}, {"X-Hearth-Max-Tokens", most},
+		{"X-Hearth-Truncation", dropped}, {SchemaHeader, schema}}
 }
 
 // PartingText is the text before and after the place where a prompt parted from what its caller left before, as two strings in
@@ -257,7 +266,7 @@ func addUsage(sum, u *chat.Usage) {
 	}
 	sum.Disk, sum.Added, sum.Limit, sum.Dropped = u.Disk, u.Added, u.Limit, u.Dropped
 	sum.Prompt, sum.Cached, sum.Hit, sum.Common, sum.Parted, sum.Spliced = u.Prompt, u.Cached, u.Hit, u.Common, u.Parted, u.Spliced
-	sum.Around, sum.Replayed = u.Around, u.Replayed
+	sum.Around, sum.Replayed, sum.Enforced = u.Around, u.Replayed, sum.Enforced || u.Enforced
 	for _, b := range u.Bounds {
 		if !slices.Contains(sum.Bounds, b) {
 			sum.Bounds = append(sum.Bounds, b)

@@ -1,8 +1,7 @@
 // Package anthropic is the Anthropic Messages API: it decodes /v1/messages and /v1/messages/count_tokens into
 // chat.Requests and encodes chat.Events as Anthropic's messages, streams and errors. The server mounts it; it never
 // sees tokens or templates. Shapes follow the types of the official SDKs (Python anthropic 2.11, Go anthropic-sdk-go/v2
-// 2.12). Every anthropic-version and anthropic-beta is accepted, unknown fields are ignored. The schema of
-// output_config.format is put to the model in words and not enforced.
+// 2.12). Every anthropic-version and anthropic-beta is accepted, unknown fields are ignored.
 package anthropic
 
 import (

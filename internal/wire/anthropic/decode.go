@@ -197,7 +197,7 @@ func (d *decoder) thinking(r *request, v wire.Value) {
 	r.omitThinking = d.OptString(v.Get("display")) == "omitted"
 }
 
-// outputConfig reads effort and format. The format's schema is put to the model in words and not enforced.
+// outputConfig reads effort and format. The format's schema is put to the model in words, too.
 func (d *decoder) outputConfig(r *request, f wire.Value) {
 	format := f.Get("output_format")
 	if c := f.Get("output_config"); !c.Absent() {
@@ -215,10 +215,11 @@ func (d *decoder) outputConfig(r *request, f wire.Value) {
 	if kind := d.String(format.Get("type")); kind != "json_schema" {
 		d.Fail(format.Get("type"), "unknown output format %s: must be json_schema", wire.Quote(kind))
 	}
-	r.Form = true
 	schema := format.Get("schema")
 	if d.Want(schema, wire.Object) {
-		wire.AppendSystem(&r.Request, wire.JSONInstruction(d.Compact(schema)))
+		source := d.Compact(schema)
+		r.Form = &chat.Form{Kind: chat.FormSchema, Source: string(source), Path: schema.Path()}
+		wire.AppendSystem(&r.Request, wire.JSONInstruction(source))
 	}
 }
 

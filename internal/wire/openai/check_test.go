@@ -153,7 +153,7 @@ func TestSchemaChoices(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.Body.Close()
-		if got := r.Header.Get(SchemaHeader) + r.Trailer.Get(SchemaHeader); got != schemaUnchecked {
+		if got := r.Header.Get(wire.SchemaHeader) + r.Trailer.Get(wire.SchemaHeader); got != schemaUnchecked {
 			t.Errorf("stream %s: %q", stream, got)
 		}
 	}

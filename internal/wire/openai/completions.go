@@ -64,6 +64,8 @@ func decodeCompletion(body wire.Value) (*completionRequest, *chat.Error) {
 	none := d.limits(r, body)
 	d.Sample(&r.Request, body)
 	d.choices(c, body)
+	v := body.Get("response_format")
+	d.Guided(&r.Request, body, d.Format(&r.Request, v, v.Get("json_schema")))
 	if n := d.Int(body.Get("logprobs"), 0, maxTop); n != nil {
 		c.logprobs, c.top = true, *n
 	}

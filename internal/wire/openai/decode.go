@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"strconv"
+	"strings"
 
 	"hearth/internal/chat"
 	"hearth/internal/wire"
@@ -58,7 +59,7 @@ func decode(body wire.Value) (*request, *chat.Error) {
 	d.Sample(&r.Request, body)
 	d.Thinking(&r.Request, body)
 	f := body.Get("response_format")
-	r.format = d.Format(&r.Request, f, f.Get("json_schema"))
+	r.format = d.Guided(&r.Request, body, d.Format(&r.Request, f, f.Get("json_schema")))
 	if err := d.Err(); err != nil {
 		return nil, err
 	}
@@ -195,36 +196,94 @@ func toggle(on bool) chat.Toggle {
 	return chat.Off
 }
 
-// Format reads a wanted format and puts it to the model in words; the reply is checked against it when it is complete. A JSON
-// Schema and whether it is strict stand in schema. Nothing constrains the output yet, so a client that asks for a guarantee is
-// refused rather than misled.
+// Format reads a wanted format and puts it to the model in words. The reply is held to it, or else checked against it when it is
+// complete. A JSON Schema and whether it is strict stand in schema.
 func (d *Decoder) Format(r *chat.Request, v, schema wire.Value) *Format {
 	if v.Absent() || !d.Want(v, wire.Object) {
 		return nil
 	}
-	var f *Format
 	switch kind := d.String(v.Get("type")); kind {
 	case "text":
 		return nil
 	case "json_object":
-		f = &Format{}
+		return d.json(r, v, v.Get("schema"), false)
 	case "json_schema":
 		if !d.Want(schema, wire.Object) {
 			return nil
 		}
-		if d.Bool(schema.Get("strict")) {
-			d.Fail(schema.Get("strict"), "strict schemas are not enforced by this version; send strict: false to have the schema put to the model in words")
-			return nil
-		}
-		f = &Format{}
-		if s := schema.Get("schema"); !s.Absent() {
-			f.schema = d.Compact(s)
-		}
+		return d.json(r, v, schema.Get("schema"), d.Bool(schema.Get("strict")))
 	default:
 		d.Fail(v.Get("type"), "unknown response format %s: must be text, json_object or json_schema", wire.Quote(kind))
 		return nil
 	}
-	r.Form = true
+}
+
+// json wants JSON where v stands: any object, or what a schema says.
+func (d *Decoder) json(r *chat.Request, v, schema wire.Value, strict bool) *Format {
+	f := &Format{}
+	form := &chat.Form{Path: v.Path(), Strict: strict}
+	if !schema.Absent() {
+		f.schema = d.Compact(schema)
+		form.Kind, form.Source, form.Path = chat.FormSchema, string(f.schema), schema.Path()
+	}
+	d.form(r, v, form)
 	wire.AppendSystem(r, wire.JSONInstruction(f.schema))
 	return f
+}
+
+// form sets what the text has to be, which is told once.
+func (d *Decoder) form(r *chat.Request, v wire.Value, form *chat.Form) {
+	if r.Form != nil {
+		d.Fail(v, "the text cannot have two forms: leave out this or %s", r.Form.Path)
+	}
+	r.Form = form
+}
+
+// Guided reads what other servers have for the form of a text: guided_json and the like, structured_outputs, grammar and
+// json_schema. format is what was read of the API's own field.
+func (d *Decoder) Guided(r *chat.Request, body wire.Value, format *Format) *Format {
+	var o wire.Value
+	if v := body.Get("structured_outputs"); !v.Absent() && d.Want(v, wire.Object) {
+		o = v
+		if v := o.Get("structural_tag"); !v.Absent() {
+			d.Fail(v, "structural_tag is not supported: use json, regex, choice or grammar")
+		}
+		if v := o.Get("json_object"); d.Bool(v) {
+			format = d.json(r, v, wire.Value{}, false)
+		}
+	}
+	for _, v := range []wire.Value{body.Get("json_schema"), body.Get("guided_json"), o.Get("json")} {
+		switch {
+		case v.Kind() == wire.String:
+			format = &Format{schema: json.RawMessage(d.String(v))}
+			d.form(r, v, &chat.Form{Kind: chat.FormSchema, Source: string(format.schema), Path: v.Path()})
+			wire.AppendSystem(r, wire.JSONInstruction(format.schema))
+		case !v.Absent() && d.Want(v, wire.Object):
+			format = d.json(r, v, v, false)
+		}
+	}
+	for _, v := range []wire.Value{body.Get("guided_regex"), o.Get("regex")} {
+		if !v.Absent() {
+			d.form(r, v, &chat.Form{Kind: chat.FormRegex, Source: d.String(v), Path: v.Path()})
+		}
+	}
+	for _, v := range []wire.Value{body.Get("guided_choice"), o.Get("choice")} {
+		if !v.Absent() && d.Want(v, wire.Array) {
+			form := &chat.Form{Kind: chat.FormChoice, Path: v.Path()}
+			for _, c := range d.Items(v) {
+				form.Choices = append(form.Choices, d.String(c))
+			}
+			d.form(r, v, form)
+		}
+	}
+	for _, v := range []wire.Value{body.Get("grammar"), body.Get("guided_grammar"), o.Get("grammar")} {
+		if !v.Absent() {
+			form := &chat.Form{Kind: chat.FormLark, Source: d.String(v), Path: v.Path()}
+			if strings.Contains(form.Source, "::=") {
+				form.Kind = chat.FormGBNF
+			}
+			d.form(r, v, form)
+		}
+	}
+	return format
 }

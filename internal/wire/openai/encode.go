@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"hearth/internal/chat"
+	"hearth/internal/wire"
 )
 
 // pingFrame keeps a silent stream alive: a comment, which every SSE parser drops.
@@ -224,6 +225,7 @@ func (f *collectEncoder) Event(e *chat.Event) {
 	switch e.Kind {
 	case chat.EventStart:
 		f.count(e.Usage)
+		f.format.Begin(e.Usage)
 	case chat.EventText:
 		c.text.WriteString(e.Text)
 	case chat.EventReasoning:
@@ -268,7 +270,7 @@ func (f *collectEncoder) Body() any {
 		out.Choices = append(out.Choices, c)
 	}
 	if h := f.format.Header(); h != "" {
-		f.header.Set(SchemaHeader, h)
+		f.header.Set(wire.SchemaHeader, h)
 	}
 	return out
 }

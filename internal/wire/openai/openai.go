@@ -1,9 +1,9 @@
 // Package openai is OpenAI's Chat Completions and Completions API, at its own paths and at Azure's: it decodes bodies into
 // chat.Requests and encodes chat.Events as completions, chunks and errors. The server mounts it; it never sees templates
 // or the engine. Shapes follow the types of the official SDKs (Python openai 3.52, Go openai-go/v3 3.95) and, for reasoning
-// and the extra sampling fields, what mlx-lm, vLLM and their clients have in common. Unknown fields are ignored. A
-// response_format is put to the model in words and not enforced: a reply that misses it says so, and a request whose reply
-// must not miss it (strict) is refused. docs/openai.md has every field.
+// and the extra sampling fields, what mlx-lm, vLLM and their clients have in common. Unknown fields are ignored. What a
+// response_format asks for is put to the model in words too; a reply that is not held to it is checked, and says so.
+// docs/openai.md has every field.
 package openai
 
 import (

@@ -10,11 +10,10 @@ import (
 	"hearth/internal/wire"
 )
 
-// A reply that is not what response_format asked for says so in this header, or in a trailer of that name if it is a
-// stream; so does one that took more work to compare than is done for a reply.
-const SchemaHeader = "X-Hearth-Schema"
-
+// What the header says of a reply that is not held to its form: it was checked, and is or is not what was asked for; or
+// comparing takes more work than is done for a reply.
 const (
+	schemaChecked   = "checked"
 	schemaUnmet     = "unmet"
 	schemaUnchecked = "unchecked"
 )
@@ -24,15 +23,25 @@ const (
 type Format struct {
 	schema  json.RawMessage
 	checker *checker // made for the first choice that is checked
+	held    bool     // the text is held to it while it is written
+	looked  bool     // a choice was compared
 	unmet   bool     // a choice is not what was asked for
 	spent   bool     // a choice could not be compared to its end
 }
 
+// Begin hears of the beginning of the reply.
+func (f *Format) Begin(u *chat.Usage) {
+	if f != nil && u != nil {
+		f.held = u.Enforced
+	}
+}
+
 // Look checks the text of a choice that has ended. A turn that ends in calls is not the answer yet.
 func (f *Format) Look(ctx context.Context, text string, finish chat.Finish) {
-	if f == nil || finish == chat.FinishToolCalls {
+	if f == nil || f.held || finish == chat.FinishToolCalls {
 		return
 	}
+	f.looked = true
 	switch f.check(ctx, text) {
 	case unmet:
 		f.unmet = true
@@ -44,7 +53,7 @@ func (f *Format) Look(ctx context.Context, text string, finish chat.Finish) {
 	}
 }
 
-// Header is what the reply says of itself, "" where all is well.
+// Header is what the reply says of itself behind its text, "" where it says nothing or has said so before.
 func (f *Format) Header() string {
 	switch {
 	case f == nil:
@@ -52,6 +61,8 @@ func (f *Format) Header() string {
 		return schemaUnmet
 	case f.spent:
 		return schemaUnchecked
+	case f.looked:
+		return schemaChecked
 	}
 	return ""
 }

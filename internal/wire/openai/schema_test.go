@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"hearth/internal/chat"
+	"hearth/internal/wire"
 	"hearth/internal/wire/wiretest"
 )
 
@@ -82,29 +83,35 @@ func FuzzFormat(f *testing.F) {
 	})
 }
 
-// TestSchemaHeader: a miss is told in a header, or after a stream.
+// TestSchemaHeader: what became of a form is told in a header, or after a stream; at once where the text is held to it.
 func TestSchemaHeader(t *testing.T) {
 	const wanted = `"response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {"required": ["a"]}}}`
 	for _, tt := range []struct {
 		name, fields, text string
 		finish             chat.Finish
-		unmet              bool
+		enforced           bool
+		want               string
 	}{
-		{"met", wanted, `{"a": 1}`, chat.FinishStop, false},
-		{"missed", wanted, `{"b": 1}`, chat.FinishStop, true},
-		{"cut short", wanted, `{"a": `, chat.FinishLength, true},
-		{"words", `"response_format": {"type": "json_object"}`, `Sure: {}`, chat.FinishStop, true},
-		{"an object", `"response_format": {"type": "json_object"}`, ` {}`, chat.FinishStop, false},
-		{"a call first", wanted, `Let me look.`, chat.FinishToolCalls, false},
-		{"text", `"response_format": {"type": "text"}`, `Sure`, chat.FinishStop, false},
-		{"nothing asked", `"n": 1`, `Sure`, chat.FinishStop, false},
+		{"met", wanted, `{"a": 1}`, chat.FinishStop, false, schemaChecked},
+		{"missed", wanted, `{"b": 1}`, chat.FinishStop, false, schemaUnmet},
+		{"cut short", wanted, `{"a": `, chat.FinishLength, false, schemaUnmet},
+		{"words", `"response_format": {"type": "json_object"}`, `Sure: {}`, chat.FinishStop, false, schemaUnmet},
+		{"an object", `"response_format": {"type": "json_object"}`, ` {}`, chat.FinishStop, false, schemaChecked},
+		{"a call first", wanted, `Let me look.`, chat.FinishToolCalls, false, ""},
+		{"held", wanted, `{"a": 1}`, chat.FinishStop, true, wire.SchemaEnforced},
+		{"held and cut short", wanted, `{"a": `, chat.FinishLength, true, wire.SchemaEnforced},
+		{"text", `"response_format": {"type": "text"}`, `Sure`, chat.FinishStop, false, ""},
+		{"nothing asked", `"n": 1`, `Sure`, chat.FinishStop, false, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			steps := wiretest.Hello(1)
+			steps[0].Event.Usage.Enforced = tt.enforced
 			steps[1].Event.Text, steps[2].Event.Finish = tt.text, tt.finish
 			mux := http.NewServeMux()
 			Protocol{}.Mount(mux, wiretest.Options(wiretest.New(steps...)))
-			srv := httptest.NewServer(mux)
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				mux.ServeHTTP(w, r.WithContext(wire.WithInfo(r.Context(), &wire.Info{})))
+			}))
 			defer srv.Close()
 			for _, stream := range []string{"false", "true"} {
 				body := `{"stream": ` + stream + `, "messages": [{"role": "user", "content": "q"}], ` + tt.fields + `}`
@@ -117,12 +124,8 @@ func TestSchemaHeader(t *testing.T) {
 					t.Fatal(err)
 				}
 				r.Body.Close()
-				got, want := r.Header.Get(SchemaHeader)+r.Trailer.Get(SchemaHeader), ""
-				if tt.unmet {
-					want = schemaUnmet
-				}
-				if got != want || r.StatusCode != 200 {
-					t.Errorf("stream %s: %q, want %q: %s", stream, got, want, b.String())
+				if got := r.Header.Get(wire.SchemaHeader) + r.Trailer.Get(wire.SchemaHeader); got != tt.want || r.StatusCode != 200 {
+					t.Errorf("stream %s: %q, want %q: %s", stream, got, tt.want, b.String())
 				}
 			}
 		})

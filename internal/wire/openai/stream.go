@@ -67,6 +67,7 @@ func (s *streamEncoder) Event(e *chat.Event) {
 	switch e.Kind {
 	case chat.EventStart:
 		s.count(e.Usage)
+		s.format.Begin(e.Usage)
 		empty := ""
 		for i := range s.choices {
 			s.send(chunkChoice{Index: i, Delta: delta{Role: "assistant", Content: &empty}})
@@ -126,7 +127,7 @@ func (s *streamEncoder) Done(e *chat.Error) {
 		s.out.Event("", wire.Marshal(usageChunk{s.chunk(), s.usageBody()}))
 	}
 	if h := s.format.Header(); h != "" {
-		s.header.Set(http.TrailerPrefix+SchemaHeader, h)
+		s.header.Set(http.TrailerPrefix+wire.SchemaHeader, h)
 	}
 	s.out.Event("", []byte("[DONE]"))
 }

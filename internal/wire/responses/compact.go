@@ -161,7 +161,7 @@ func (m managed) summarise(ctx context.Context, r *chat.Request) (iter.Seq2[chat
 	s.Messages = askedToSumUp(r.Messages)
 	s.MaxTokens, s.ClampMaxTokens = min(cmp.Or(r.MaxTokens, maxSummary), maxSummary), true
 	s.Thinking.Budget = min(cmp.Or(r.Thinking.Budget, summaryThought), summaryThought)
-	s.Stop, s.Form, s.Logprobs, s.TopLogprobs = nil, false, false, 0
+	s.Stop, s.Form, s.Logprobs, s.TopLogprobs = nil, nil, false, 0
 	if s.Choice.Demands() {
 		s.Choice = chat.ToolChoice{}
 	}

@@ -104,6 +104,7 @@ func decode(body wire.Value, d *decoder) (*request, *chat.Error) {
 	d.reasoning(body.Get("reasoning"))
 	d.include(body)
 	d.text(body.Get("text"))
+	d.r.format = d.Guided(&d.r.Request, body, d.r.format)
 	d.others(body)
 	d.management(body)
 	if err := d.Err(); err != nil {

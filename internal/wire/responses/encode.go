@@ -251,6 +251,7 @@ func (r *reply) Event(e *chat.Event) {
 	switch e.Kind {
 	case chat.EventStart:
 		r.count(e.Usage)
+		r.req.format.Begin(e.Usage)
 		if r.body.Background { // it is told that there is one already
 			r.body.Status = inProgress
 			r.kept.run.begun.Store(true)
@@ -312,7 +313,7 @@ func (r *reply) Keep() *chat.Error {
 // Body is the response object once the reply has ended.
 func (r *reply) Body() any {
 	if h := r.req.format.Header(); h != "" {
-		r.header.Set(openai.SchemaHeader, h)
+		r.header.Set(wire.SchemaHeader, h)
 	}
 	return &r.body
 }

@@ -28,7 +28,7 @@ func (s streamEncoder) Done(err *chat.Error) {
 	}
 	r.tell(r.last(), "response", &r.body)
 	if h := r.req.format.Header(); h != "" {
-		r.header.Set(http.TrailerPrefix+openai.SchemaHeader, h)
+		r.header.Set(http.TrailerPrefix+wire.SchemaHeader, h)
 	}
 }
 

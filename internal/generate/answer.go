@@ -1,0 +1,448 @@
+package generate
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	"hearth/internal/chat"
+	"hearth/internal/dialect"
+	"hearth/internal/grammar"
+	"hearth/internal/sample"
+	"hearth/internal/transcript"
+)
+
+// answerForms has what the forms of all requests share.
+type answerForms struct {
+	*output
+	forms     forms
+	guard     *transcript.Guard
+	vocab     func() *grammar.Vocab // special tokens are no text in it, but marks
+	openings  [openings]func() *opening
+	callsTold bool // what begins calls begins nothing else
+}
+
+// opening is what may stand where an answer begins, as grammars; nil: nothing.
+type opening struct {
+	reasons *grammar.Grammar // up to the beginning of reasoning
+	calls   *grammar.Grammar // up to the beginning of a call
+	leads   *grammar.Grammar // before the text of the answer
+}
+
+// Where answers begin.
+const (
+	atOnce   = iota // in a turn that the prompt has begun
+	atMark          // before the family's mark of an answer
+	behind          // reasoning
+	openings = 3
+)
+
+func newAnswerForms(o *output, guard *transcript.Guard) *answerForms {
+	a := &answerForms{output: o, guard: guard}
+	a.vocab = sync.OnceValue(func() *grammar.Vocab {
+		return grammar.NewVocab(o.tok.Size(), func(id int32) []byte {
+			switch {
+			case slices.Contains(o.stopIDs, id):
+				return nil
+			case o.tok.Special(id):
+				return []byte(grammar.Mark(id))
+			}
+			return o.tok.Bytes(id)
+		})
+	})
+	_, a.callsTold = o.family.CallOpeners()
+	for i := range a.openings {
+		a.openings[i] = sync.OnceValue(func() *opening { return a.opening(i) })
+	}
+	return a
+}
+
+func (a *answerForms) opening(at int) *opening {
+	f := a.family
+	compiled := func(build func(b *grammar.Builder) *grammar.Expr) *grammar.Grammar {
+		b := grammar.NewBuilder()
+		root := b.Rule("opening")
+		b.Define(root, build(b))
+		g, err := b.Compile(root)
+		if err != nil { // of some short texts
+			panic(err)
+		}
+		return g
+	}
+	resumes := len(f.Resume) > 0
+	before := func(b *grammar.Builder) *grammar.Expr { // what stands between reasoning and what follows it
+		switch {
+		case at != behind:
+			return b.Empty()
+		case resumes:
+			return a.written(b, f.Resume[0])
+		}
+		_, blanks, _ := strings.Cut(f.Leave, f.Close)
+		return b.Optional(a.written(b, blanks))
+	}
+	o := &opening{}
+	if f.Open != "" && (at == atMark || at == atOnce && !resumes || at == behind && len(f.Resume) > 1) {
+		o.reasons = compiled(func(b *grammar.Builder) *grammar.Expr { return b.Seq(before(b), a.written(b, f.Opening())) })
+	}
+	if openers, told := f.CallOpeners(); told && len(openers) > 0 {
+		o.calls = compiled(func(b *grammar.Builder) *grammar.Expr {
+			var all []*grammar.Expr
+			for _, text := range openers {
+				all = append(all, a.written(b, text))
+			}
+			return b.Seq(before(b), b.Or(all...))
+		})
+	}
+	o.leads = compiled(func(b *grammar.Builder) *grammar.Expr {
+		if len(f.Resume) > 1 && at != atOnce {
+			return b.Seq(before(b), a.written(b, f.Resume[1]))
+		}
+		all := []*grammar.Expr{b.Empty()}
+		for _, text := range f.Around() {
+			all = append(all, a.written(b, text))
+		}
+		return b.Seq(before(b), b.Or(all...))
+	})
+	return o
+}
+
+// written is a text of the family's as tokens write it, special ones by their marks.
+func (a *answerForms) written(b *grammar.Builder, text string) *grammar.Expr {
+	var parts []*grammar.Expr
+	for _, id := range a.guard.Plain(text) {
+		if a.tok.Special(id) {
+			parts = append(parts, b.Literal(grammar.Mark(id)))
+		} else {
+			parts = append(parts, b.Literal(string(a.tok.Bytes(id))))
+		}
+	}
+	return b.Seq(parts...)
+}
+
+// heldForm is the form of a request, ready for its choices.
+type heldForm struct {
+	*answerForms
+	form   *madeForm
+	path   string // of the form, for errors
+	raw    bool
+	begun  string // of the text, by the prompt
+	at     int    // where the answer begins
+	thinks bool   // it may begin with reasoning
+	calls  bool   // or be a call
+	stops  []int32
+	others sample.Set // the tokens that end no reply: those of reasoning, which an answer follows
+	prompt *prompt
+}
+
+// newHeldForm makes the form of a request; nil if it has none, or none that a reply can be held to. That is an error where the
+// request wants it held.
+func (a *answerForms) newHeldForm(ctx context.Context, m *prompter, r *chat.Request, p *prompt) (*heldForm, error) {
+	if r.Form == nil || m.cfg.Unforced || p.forced != "" || r.Choice.Demands() && !p.raw {
+		return nil, nil
+	}
+	k := &heldForm{answerForms: a, path: r.Form.Path, prompt: p, raw: p.raw, stops: p.stopIDs}
+	if k.stops == nil {
+		k.stops = a.stopIDs
+	}
+	form, err := a.forms.of(ctx, r.Form)
+	if errors.Is(err, errNoGrammar) {
+		return nil, unheld(r.Form, err.Error())
+	} else if err != nil {
+		return nil, err
+	}
+	if k.form = form; r.Form.Strict && len(form.unheld) > 0 {
+		return nil, chat.Invalidf(r.Form.Path, "a strict schema has to be held in all it says, and this is not: %s; leave it out, or send strict: false to have it checked afterwards", form.unheld[0])
+	}
+	if why := k.place(m, r, p); why != "" {
+		return nil, unheld(r.Form, why)
+	}
+	if k.thinks || p.options.InReasoning {
+		k.others = slices.Repeat(sample.Set{^uint64(0)}, (k.tok.Size()+63)/64)
+		for _, id := range k.stops {
+			k.others[id/64] &^= 1 << (id % 64)
+		}
+	}
+	return k, nil
+}
+
+// unheld is the error of a form that a reply cannot be held to, nil where it can be checked afterwards.
+func unheld(f *chat.Form, why string) error {
+	if f.JSON() && !f.Strict {
+		return nil
+	}
+	return chat.Invalidf(f.Path, "the reply cannot be held to this form: %s", why)
+}
+
+// place finds out where the answer begins, or why that is not known.
+func (k *heldForm) place(m *prompter, r *chat.Request, p *prompt) (why string) {
+	f := k.family
+	k.calls = len(p.options.Tools) > 0
+	switch {
+	case len(k.stops) == 0:
+		return "no token ends a reply of this model"
+	case k.raw:
+	case p.options.Continued && !p.options.InReasoning:
+		k.begun, k.calls, k.raw = chat.Text(r.Messages[len(r.Messages)-1].Parts), false, true
+		if !strings.HasSuffix(p.text, k.begun) {
+			return "the reply continues a message that the chat template changes"
+		}
+		if x := k.newAnswer(1); x == nil {
+			return "the message that it continues is not of this form"
+		}
+	case k.calls && !k.callsTold:
+		return "there are tools, and calls of this model can begin as an answer does"
+	case !f.Plain():
+		return "answers of this model stand behind a header"
+	case p.options.InReasoning || len(f.Resume) == 0:
+	case strings.HasSuffix(p.text, strings.Join(f.Resume[:min(len(f.Resume), 2)], "")):
+	case len(f.Resume) > 1 && strings.HasSuffix(p.text, f.Resume[0]):
+		k.at = atMark
+	default:
+		return "the chat template does not begin an answer"
+	}
+	k.thinks = !k.raw && p.thinks && (k.at == atMark || f.Unopen(p.text) == p.text)
+	return ""
+}
+
+// answer follows a reply that has to be of a form: reasoning and calls are the model's own, the text of its answer is held to
+// the form. One that guides a reply follows all of it; one that reads it only what decides where the text begins.
+type answer struct {
+	*heldForm
+	budget *grammar.Budget
+	parser dialect.Parser // of what is no text of the form
+	state  answerState
+	ways   []way
+	held   string // text since the answer began, while it is not decided what it is
+	mask   sample.Set
+}
+
+type answerState uint8
+
+const (
+	answerReasons answerState = iota
+	answerBegins              // it may be several things yet
+	answerWrites              // the text of the form
+	answerCalls               // a call, or what follows one
+)
+
+// way is one thing that an answer may be.
+type way struct {
+	kind wayKind
+	from int // where it begins in what is held
+	*grammar.Matcher
+}
+
+type wayKind uint8
+
+const (
+	wayWrites wayKind = iota
+	wayLeads
+	wayReasons
+	wayCalls
+)
+
+// newAnswer begins one of n replies; nil if what the prompt has begun is not of the form.
+func (k *heldForm) newAnswer(n int) *answer {
+	x := &answer{heldForm: k, budget: grammar.NewBudget(n)}
+	if k.raw {
+		x.state, x.ways = answerWrites, []way{{Matcher: k.vocab().Matcher(k.form.Grammar, x.budget)}}
+		if !x.ways[0].AcceptBytes([]byte(k.begun)) {
+			return nil
+		}
+		return x
+	}
+	if !k.prompt.options.InReasoning {
+		x.begin(k.at)
+	}
+	return x
+}
+
+// begin is where an answer begins.
+func (x *answer) begin(at int) {
+	x.state, x.held, x.ways = answerBegins, "", x.ways[:0]
+	o := x.openings[at]()
+	start := func(kind wayKind, g *grammar.Grammar) {
+		if g != nil {
+			x.ways = append(x.ways, way{kind: kind, Matcher: x.vocab().Matcher(g, x.budget)})
+		}
+	}
+	start(wayLeads, o.leads)
+	if x.thinks {
+		start(wayReasons, o.reasons)
+	}
+	if x.calls {
+		start(wayCalls, o.calls)
+	}
+	x.settle(nil)
+}
+
+// take takes a token with its text and appends the pieces that become certain. It reports whether the token fits.
+func (x *answer) take(dst []dialect.Piece, id int32, text string) (pieces []dialect.Piece, ok bool) {
+	switch x.state {
+	case answerWrites:
+		return append(dst, dialect.Piece{Kind: dialect.Text, Text: text}), true
+	case answerCalls:
+		return x.parser.Feed(dst, text), true
+	case answerReasons:
+		return x.reason(dst, text)
+	}
+	x.ways = slices.DeleteFunc(x.ways, func(w way) bool { return !w.Accept(id) })
+	x.held += text
+	return x.fitting(dst)
+}
+
+// fitting settles what fits; what does not is text all the same, for who reads it.
+func (x *answer) fitting(dst []dialect.Piece) (pieces []dialect.Piece, ok bool) {
+	if len(x.ways) > 0 {
+		return x.settle(dst), true
+	}
+	x.state = answerWrites
+	return append(dst, dialect.Piece{Kind: dialect.Text, Text: x.held}), false
+}
+
+// reason takes text of reasoning, byte by byte as it may end within.
+func (x *answer) reason(dst []dialect.Piece, text string) (pieces []dialect.Piece, ok bool) {
+	for i := range len(text) {
+		n := len(dst)
+		dst = x.parser.Feed(dst, text[i:i+1])
+		for _, p := range dst[n:] {
+			if p.Kind == dialect.ToolStart {
+				x.state = answerCalls
+				return x.parser.Feed(dst, text[i+1:]), true
+			}
+		}
+		if n > 0 && len(dst) > n && dst[n].Kind == dst[n-1].Kind {
+			dst[n-1].Text += dst[n].Text
+			dst = slices.Delete(dst, n, n+1)
+		}
+		if !x.parser.InReasoning() {
+			x.begin(behind)
+			rest := text[i+1:]
+			if rest != "" {
+				x.ways = slices.DeleteFunc(x.ways, func(w way) bool { return !w.AcceptBytes([]byte(rest)) })
+				x.held = rest
+			}
+			return x.fitting(dst)
+		}
+	}
+	return dst, true
+}
+
+// settle looks at which ways have come to their end, and whether one alone is left.
+func (x *answer) settle(dst []dialect.Piece) []dialect.Piece {
+	for _, w := range x.ways {
+		switch {
+		case w.kind == wayCalls && w.Done():
+			x.state = answerCalls
+			return x.parser.Feed(dst, x.held)
+		case w.kind == wayReasons && w.Done():
+			dst = x.parser.Feed(dst, x.held)
+			if x.parser.InReasoning() {
+				x.state = answerReasons
+			}
+			return dst
+		}
+	}
+	writes := slices.ContainsFunc(x.ways, func(w way) bool { return w.kind == wayWrites })
+	if !writes && slices.ContainsFunc(x.ways, func(w way) bool { return w.kind == wayLeads && w.Done() }) {
+		x.ways = append(x.ways, way{wayWrites, len(x.held), x.vocab().Matcher(x.form.Grammar, x.budget)})
+	}
+	if len(x.ways) == 1 && x.ways[0].kind == wayWrites && len(x.held) > x.ways[0].from {
+		x.state = answerWrites
+		dst = append(dst, dialect.Piece{Kind: dialect.Text, Text: x.held[x.ways[0].from:]})
+	}
+	return dst
+}
+
+// finish is where the reply ends: cut off, or by itself.
+func (x *answer) finish(dst []dialect.Piece) []dialect.Piece {
+	switch x.state {
+	case answerWrites:
+	case answerBegins:
+		for _, w := range x.ways {
+			if w.kind == wayWrites && len(x.held) > w.from {
+				dst = append(dst, dialect.Piece{Kind: dialect.Text, Text: x.held[w.from:]})
+			}
+		}
+	default:
+		return x.parser.Finish(dst)
+	}
+	return dst
+}
+
+// guide begins the guide of one of n replies, nil where there is nothing to hold to.
+func (k *heldForm) guide(n int) *answer {
+	if k == nil {
+		return nil
+	}
+	x := k.newAnswer(n)
+	x.parser = x.family.New(x.prompt.options)
+	return x
+}
+
+// enforced tells whether the text is held to all of the form.
+func (k *heldForm) enforced() bool { return k != nil && len(k.form.unheld) == 0 }
+
+// next takes note of a token and says what may follow; free that anything may, as far as the form goes.
+func (x *answer) next(id int32) (only sample.Set, free bool, err error) {
+	x.budget.Token()
+	var ok bool
+	if x.state == answerWrites {
+		ok = len(x.ways) > 0 && x.ways[0].Accept(id)
+	} else {
+		text := ""
+		if x.visible(id) {
+			text = string(x.tok.Bytes(id))
+		}
+		_, ok = x.take(nil, id, text)
+	}
+	if !ok && !x.budget.Spent() {
+		return nil, false, chat.Invalidf(x.path, "the reply cannot be held to this form: %q came where it does not fit", x.tok.Bytes(id))
+	}
+	return x.only()
+}
+
+// only is what may come now.
+func (x *answer) only() (only sample.Set, free bool, err error) {
+	switch x.state {
+	case answerReasons:
+		return x.others, true, nil
+	case answerCalls:
+		return nil, true, nil
+	}
+	first, done := true, false
+	for _, w := range x.ways {
+		may := w.Allowed()
+		done = done || w.kind == wayWrites && w.Done()
+		switch {
+		case may == nil:
+		case first:
+			only, first = may, false
+		default:
+			x.mask = append(x.mask[:0], only...)
+			for i, word := range may {
+				x.mask[i] |= word
+			}
+			only = x.mask
+		}
+	}
+	if x.budget.Spent() {
+		return nil, false, chat.Boundf(chat.BoundForm, x.path, "holding the reply to this form takes too much work: it leaves open too many ways at once to read what was written; use a simpler one")
+	}
+	if done {
+		x.mask = append(x.mask[:0], only...)
+		for n := (x.tok.Size() + 63) / 64; len(x.mask) < n; {
+			x.mask = append(x.mask, 0)
+		}
+		for _, id := range x.stops {
+			x.mask.Add(id)
+		}
+		only = x.mask
+	}
+	if only == nil {
+		return nil, false, chat.Invalidf(x.path, "the reply cannot be held to this form: no token of the vocabulary goes on with it")
+	}
+	return only, false, nil
+}

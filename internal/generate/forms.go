@@ -1,0 +1,146 @@
+package generate
+
+import (
+	"container/list"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"io"
+	"sync"
+
+	"hearth/internal/chat"
+	"hearth/internal/grammar"
+	"hearth/internal/grammar/gbnf"
+	"hearth/internal/grammar/jsonschema"
+	"hearth/internal/grammar/regex"
+	"hearth/internal/schema"
+)
+
+// Bounds of what is kept of forms that requests asked for: their grammars learn as they are followed, which is bounded too.
+const (
+	mostForms     = 64
+	mostFormBytes = 4 << 20 // of their texts
+)
+
+// forms keeps the grammars of the forms that were asked for last, by what they say.
+type forms struct {
+	mu    sync.Mutex
+	known map[[sha256.Size]byte]*list.Element // of *madeForm
+	used  list.List                           // the latest first
+	bytes int
+}
+
+// madeForm is a form as a grammar.
+type madeForm struct {
+	*grammar.Grammar
+	unheld []jsonschema.Unheld // what a text may miss that follows the grammar
+	key    [sha256.Size]byte
+	bytes  int
+}
+
+// of gives the grammar of a form. It is made by whoever asks first.
+func (k *forms) of(ctx context.Context, f *chat.Form) (*madeForm, error) {
+	key, bytes := formKey(f)
+	k.mu.Lock()
+	e, ok := k.known[key]
+	if ok {
+		k.used.MoveToFront(e)
+	}
+	k.mu.Unlock()
+	if ok {
+		return e.Value.(*madeForm), nil
+	}
+	m, err := makeForm(ctx, f)
+	if err != nil {
+		return nil, formError(f, err)
+	}
+	m.key, m.bytes = key, bytes
+	k.keep(m)
+	return m, nil
+}
+
+func (k *forms) keep(m *madeForm) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.known == nil {
+		k.known = map[[sha256.Size]byte]*list.Element{}
+	}
+	if k.known[m.key] != nil || m.bytes > mostFormBytes {
+		return
+	}
+	k.known[m.key] = k.used.PushFront(m)
+	for k.bytes += m.bytes; k.bytes > mostFormBytes || k.used.Len() > mostForms; {
+		old := k.used.Remove(k.used.Back()).(*madeForm)
+		delete(k.known, old.key)
+		k.bytes -= old.bytes
+	}
+}
+
+func formKey(f *chat.Form) (key [sha256.Size]byte, bytes int) {
+	h := sha256.New()
+	add := func(s string) {
+		_, _ = h.Write(binary.AppendUvarint(nil, uint64(len(s)))) // a hash takes everything
+		_, _ = io.WriteString(h, s)
+		bytes += len(s)
+	}
+	_, _ = h.Write([]byte{byte(f.Kind)})
+	add(f.Source)
+	for _, c := range f.Choices {
+		add(c)
+	}
+	h.Sum(key[:0])
+	return key, bytes
+}
+
+// makeForm compiles a form.
+func makeForm(ctx context.Context, f *chat.Form) (m *madeForm, err error) {
+	m = &madeForm{}
+	switch f.Kind {
+	case chat.FormObject:
+		m.Grammar, _, err = ofSchema(ctx, `{"type": "object"}`)
+	case chat.FormSchema:
+		m.Grammar, m.unheld, err = ofSchema(ctx, f.Source)
+	case chat.FormRegex:
+		m.Grammar, err = regex.Grammar(f.Source, regex.Options{})
+	case chat.FormChoice:
+		b := grammar.NewBuilder()
+		root := b.Rule("choice")
+		b.Define(root, b.Choice(f.Choices...))
+		m.Grammar, err = b.Compile(root)
+	case chat.FormGBNF:
+		m.Grammar, err = gbnf.Compile(ctx, f.Source, gbnf.Options{})
+	default:
+		return nil, errNoGrammar
+	}
+	return m, err
+}
+
+func ofSchema(ctx context.Context, source string) (*grammar.Grammar, []jsonschema.Unheld, error) {
+	root, err := schema.Parse([]byte(source))
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := jsonschema.Read(ctx, root)
+	if err != nil {
+		return nil, nil, err
+	}
+	return s.Grammar(ctx, jsonschema.Options{})
+}
+
+// errNoGrammar is that of forms that no grammar is made of.
+var errNoGrammar = errors.New("nothing holds a reply to it here")
+
+// formError is what a request gets whose form is not one.
+func formError(f *chat.Form, err error) error {
+	var limit *grammar.LimitError
+	switch {
+	case errors.As(err, &limit):
+		return chat.Boundf(chat.BoundForm, f.Path, "%v", err)
+	case errors.Is(err, grammar.ErrNothing):
+		return chat.Boundf(chat.BoundEndless, f.Path, "%v", err)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	}
+	return &chat.Error{Kind: chat.Invalid, Param: f.Path, Msg: err.Error(), Err: err}
+}
