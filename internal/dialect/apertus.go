@@ -19,6 +19,7 @@ var apertus = tagFamily(&Family{
 		},
 		Written: eachCall("<|tools_prefix|>[", ", ", "]<|tools_suffix|>", `{{ {c.name: c.arguments} | tojson }}`),
 		Earlier: hermesCalls, IDs: IDsKept, Object: noObject,
+		Notation: headNotation("<|tools_prefix|>[", "{$quoted: $args}", ", ", "]<|tools_suffix|>"),
 	},
 	matches: func(e Evidence) bool {
 		return e.mentions("<|tools_prefix|>") || e.token("<|tools_prefix|>", "<|tools_suffix|>")

@@ -13,6 +13,7 @@ var commandA = tagFamily(&Family{
 		Force:   forceJSON("<|START_ACTION|>[\n    ", "tool_name", "parameters"),
 		Written: eachCall("<|START_ACTION|>[\n    ", ",\n    ", "\n]<|END_ACTION|>", `{{ {"tool_name": c.name, "parameters": c.arguments} | tojson }}`),
 		Earlier: hermesCalls, IDs: IDsKept, Object: noObject,
+		Notation: jsonNotation("<|START_ACTION|>[\n    ", ",\n    ", "\n]<|END_ACTION|>", "tool_name", "parameters"),
 	},
 	matches: func(e Evidence) bool {
 		return e.mentions("<|START_ACTION|>") || e.mentions("Action:", "```json") || e.token("<|START_ACTION|>", "<|END_ACTION|>")

@@ -14,6 +14,7 @@ var deepseekV3 = tagFamily(&Family{
 		Written: eachCall("<｜tool▁calls▁begin｜>", "\n", "<｜tool▁calls▁end｜>",
 			"<｜tool▁call▁begin｜>function<｜tool▁sep｜>{{ c.name }}\n```json\n{{ c.arguments | tojson }}\n```<｜tool▁call▁end｜>"),
 		Earlier: hermesCalls, IDs: IDsKept, Object: noObject,
+		Notation: headNotation("<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>function<｜tool▁sep｜>$name\n```json\n$args\n```<｜tool▁call▁end｜>", "\n", "<｜tool▁calls▁end｜>"),
 	},
 	matches: func(e Evidence) bool { return e.mentions(deepseekSep, "```json") },
 }, deepseekSyntax)

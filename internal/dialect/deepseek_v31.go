@@ -11,6 +11,7 @@ var deepseekV31 = tagFamily(&Family{
 		Written: eachCall("<｜tool▁calls▁begin｜>", "", "<｜tool▁calls▁end｜>",
 			"<｜tool▁call▁begin｜>{{ c.name }}<｜tool▁sep｜>{{ c.arguments | tojson }}<｜tool▁call▁end｜>"),
 		Earlier: hermesCalls, IDs: IDsKept, Object: noObject,
+		Notation: headNotation("<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>$name<｜tool▁sep｜>$args<｜tool▁call▁end｜>", "", "<｜tool▁calls▁end｜>"),
 	},
 	matches: func(e Evidence) bool { return e.mentions(deepseekSep) || e.token(deepseekSep) },
 }, deepseekSyntax)

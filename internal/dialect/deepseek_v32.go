@@ -1,5 +1,7 @@
 package dialect
 
+import "strconv"
+
 // dsml is the format of DeepSeek 3.2 and 4: XML with a token of its own in every tag. An attribute of a parameter says
 // whether its text is a string or JSON. 3.2 calls the block function_calls, 4 tool_calls.
 var dsml = tagFamily(&Family{
@@ -11,6 +13,10 @@ var dsml = tagFamily(&Family{
 		Written: xmlCalls("<｜DSML｜function_calls>\n", "\n</｜DSML｜function_calls>", `<｜DSML｜invoke name="{{ c.name }}">`+"\n",
 			`<｜DSML｜parameter name="{{ k }}" string="{{ "true" if v is string else "false" }}">`, "</｜DSML｜parameter>\n", "</｜DSML｜invoke>"),
 		Earlier: hermesCalls, IDs: IDsKept, Object: noObject,
+		Notation: &Notation{Open: "<｜DSML｜$[tool$|function$]_calls>\n", Call: "<｜DSML｜invoke name=\"$name\">\n$args</｜DSML｜invoke>", Between: "\n",
+			Close: "\n</｜DSML｜$[tool$|function$]_calls>", Args: ArgsTags, Param: "<｜DSML｜parameter name=\"$key\" string=\"$kind\">$value</｜DSML｜parameter>\n",
+			Ends: []string{"<｜DSML｜parameter", "</｜DSML｜invoke>", "</｜DSML｜tool_calls>", "</｜DSML｜function_calls>"},
+			Kind: func(of string) string { return strconv.FormatBool(of == "string") }},
 	},
 	matches: func(e Evidence) bool { return e.mentions("DSML") || e.token("｜DSML｜") },
 }, &syntax{

@@ -63,6 +63,7 @@ type Calls struct {
 	Written, Earlier string
 	IDs              IDs
 	*Object
+	Notation *Notation
 }
 
 // Object is what stands around a call that is one JSON object with its name and its arguments.
@@ -72,7 +73,7 @@ type Object struct{ CallOpen, CallClose string }
 var (
 	none         = []string{}
 	noThink      = &Think{ReasoningNames: none, at: beforeAnswer}
-	noCalls      = &Calls{Written: hermesCalls, Earlier: hermesCalls, IDs: IDsKept, Object: noObject}
+	noCalls      = &Calls{Written: hermesCalls, Earlier: hermesCalls, IDs: IDsKept, Object: noObject, Notation: noNotation}
 	noObject     = &Object{}
 	noBuiltin    = &Builtin{}
 	noSyntax     = &syntax{}

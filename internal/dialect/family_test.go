@@ -12,8 +12,9 @@ import (
 	"testing"
 )
 
-// lacking are the values of what a family lacks: they alone may have empty fields. What a syntax leaves out, its format has not.
-var lacking = []any{noThink, noCalls, noObject, noBuiltin, noSyntax, beforeAnswer}
+// lacking are the values of what a family lacks: they alone may have empty fields. What a syntax or a notation leaves out, its
+// format has not.
+var lacking = []any{noThink, noCalls, noObject, noBuiltin, noSyntax, noNotation, beforeAnswer}
 
 // emptyFields names the fields of a struct, and of those that it points to, that nobody has filled in.
 func emptyFields(v reflect.Value, path string) (empty []string) {
@@ -23,7 +24,7 @@ func emptyFields(v reflect.Value, path string) (empty []string) {
 		switch {
 		case f.IsZero():
 			empty = append(empty, name)
-		case f.Kind() == reflect.Pointer && f.Type() != reflect.TypeFor[*syntax]() && !slices.ContainsFunc(lacking, isLack):
+		case f.Kind() == reflect.Pointer && f.Type() != reflect.TypeFor[*syntax]() && f.Type() != reflect.TypeFor[*Notation]() && !slices.ContainsFunc(lacking, isLack):
 			empty = append(empty, emptyFields(f.Elem(), name+".")...)
 		}
 	}

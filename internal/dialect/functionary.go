@@ -15,6 +15,7 @@ var functionary = tagFamily(&Family{
 		Force:   forceNamed("", "\n"),
 		Written: eachCall(">>>", "\n>>>", "", "{{ c.name }}\n{{ c.arguments | tojson }}"),
 		Earlier: hermesCalls, IDs: IDsKept, Object: noObject,
+		Notation: headNotation("$[>>>$]", "$name\n$args", "$[\n$]>>>", ""),
 	},
 	matches: func(e Evidence) bool { return e.mentions(">>>", "recipient") || e.mentions("<|recipient|>") },
 }, &syntax{

@@ -8,6 +8,7 @@ var functionaryV31 = tagFamily(&Family{
 		Force:   forceNamed(functionOpen, ">"),
 		Written: eachCall("", "\n", "", "<function={{ c.name }}>{{ c.arguments | tojson }}</function>"),
 		Earlier: hermesCalls, IDs: IDsKept, Object: noObject,
+		Notation: headNotation("", "<function=$name>$args</function>", "$[\n$]", ""),
 	},
 	matches: func(e Evidence) bool { return e.mentions(functionOpen) && !e.mentions(callOpen) },
 }, &syntax{

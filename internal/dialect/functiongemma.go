@@ -10,6 +10,7 @@ var functionGemma = tagFamily(&Family{
 		Force:   forceNamed("<start_function_call>call:", "{"),
 		Written: bareCalls("<start_function_call>", "<end_function_call>", "<escape>"),
 		Earlier: hermesCalls, IDs: IDsKept, Object: noObject,
+		Notation: markedNotation("<start_function_call>", "<end_function_call>", "<escape>"),
 	},
 	matches: func(e Evidence) bool {
 		return e.mentions("<start_function_call>") || e.token("<start_function_call>", "<end_function_call>")

@@ -10,6 +10,7 @@ var gemma3 = tagFamily(&Family{
 		Force:   forceNamed("```tool_code\n", "("),
 		Written: eachCall("```tool_code\n", "\n", "\n```", pythonCall),
 		Earlier: hermesCalls, IDs: IDsKept, Object: noObject,
+		Notation: pythonNotation("```tool_code\n", "\n", "\n```"),
 	},
 	matches: func(e Evidence) bool { return e.mentions("tool_code") },
 }, &syntax{

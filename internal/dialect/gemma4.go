@@ -12,6 +12,7 @@ var gemma4 = tagFamily(&Family{
 		Force:   forceNamed("<|tool_call>call:", "{"),
 		Written: bareCalls("<|tool_call>", "<tool_call|>", `<|"|>`),
 		Earlier: hermesCalls, IDs: IDsKept, Object: noObject,
+		Notation: markedNotation("<|tool_call>", "<tool_call|>", `<|"|>`),
 	},
 	matches: func(e Evidence) bool { return e.mentions("<|tool_call>") || e.token("<|tool_call>", "<tool_call|>") },
 }, &syntax{

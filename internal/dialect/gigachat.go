@@ -11,6 +11,7 @@ var gigachat = tagFamily(&Family{
 		Force:   forceJSON("<|function_call|>", "name", "arguments"),
 		Written: eachCall("", "\n", "", "<|function_call|>{{ c | tojson }}"),
 		Earlier: hermesCalls, IDs: IDsKept, Object: noObject,
+		Notation: jsonNotation("<|function_call|>", "$[\n$]<|function_call|>", "", "name", "arguments"),
 	},
 	matches: func(e Evidence) bool {
 		return e.mentions("<|role_sep|>", "<|function_call|>") || e.token("<|role_sep|>", "<|function_call|>")

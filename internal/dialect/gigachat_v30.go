@@ -8,6 +8,7 @@ var gigachat30 = tagFamily(&Family{
 		Force:   forceJSON("<|message_sep|>\n\nfunction call<|role_sep|>\n", "name", "arguments"),
 		Written: eachCall("", "\n", "", "<|message_sep|>\n\nfunction call<|role_sep|>\n{{ c | tojson }}"),
 		Earlier: hermesCalls, IDs: IDsKept, Object: noObject,
+		Notation: jsonNotation("<|message_sep|>\n\nfunction call<|role_sep|>\n", "$[\n$]<|message_sep|>\n\nfunction call<|role_sep|>\n", "", "name", "arguments"),
 	},
 	matches: func(e Evidence) bool {
 		return e.mentions("<|role_sep|>", "function call") || e.token("<|role_sep|>", "<|message_sep|>")

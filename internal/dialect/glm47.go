@@ -12,6 +12,7 @@ var glm = tagFamily(&Family{
 		Force:   forceNamed(callOpen, ""),
 		Written: xmlCalls("", "", "<tool_call>{{ c.name }}", "<arg_key>{{ k }}</arg_key><arg_value>", "</arg_value>", "</tool_call>"),
 		Earlier: hermesCalls, IDs: IDsKept, Object: noObject,
+		Notation: glmMarks.notation("", "", ""),
 	},
 	matches: func(e Evidence) bool { return e.mentions("<arg_key>") || e.token("<arg_key>", "</arg_key>") },
 }, &syntax{

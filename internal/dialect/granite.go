@@ -9,6 +9,7 @@ var granite = tagFamily(&Family{
 	Calls: &Calls{
 		Force:   forceJSON("<|tool_call|>[", "name", "arguments"),
 		Written: graniteCalls, Earlier: graniteCalls, IDs: IDsKept, Object: noObject,
+		Notation: jsonNotation("<|tool_call|>[", ", ", "]", "name", "arguments"),
 	},
 	matches: func(e Evidence) bool { return e.mentions("<|tool_call|>") || e.token("<|tool_call|>") },
 }, &syntax{

@@ -22,6 +22,7 @@ var harmony = &Family{
 		Written: eachCall("", "<|start|>assistant", "",
 			"<|channel|>commentary to=functions.{{ c.name }} <|constrain|>json<|message|>{{ c.arguments | tojson }}<|call|>"),
 		Earlier: hermesCalls, IDs: IDsKept, Object: noObject,
+		Notation: headNotation("", "<|channel|>commentary to=functions.$name <|constrain|>json<|message|>$args<|call|>", "<|start|>assistant", ""),
 	},
 	Markers: harmonyMarks, Control: harmonyMarks,
 	Ends:    []string{"<|return|>", "<|call|>"}, // <|end|> ends a message, of which a turn may have several

@@ -18,6 +18,7 @@ var hermes = tagFamily(&Family{
 			return forceJSON(callOpen+"\n", "name", "arguments")(tool)
 		},
 		Written: hermesCalls, Earlier: hermesCalls, IDs: IDsKept, Object: &Object{callOpen, callClose},
+		Notation: jsonNotation("<tool_call>\n", "\n</tool_call>\n<tool_call>\n", "\n</tool_call>", "name", "arguments"),
 	},
 	matches: func(e Evidence) bool {
 		if e.mentions(callOpen) {

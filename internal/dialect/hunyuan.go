@@ -14,6 +14,7 @@ var hunyuan = tagFamily(&Family{
 			"<tool_call:opensource>{{ c.name }}<tool_sep:opensource>\n",
 			"<arg_key:opensource>{{ k }}</arg_key:opensource>\n<arg_value:opensource>", "</arg_value:opensource>\n", "</tool_call:opensource>"),
 		Earlier: hermesCalls, IDs: IDsKept, Object: noObject,
+		Notation: hunyuanMarks.notation("<tool_calls:opensource>\n", "\n", "\n</tool_calls:opensource>"),
 	},
 	matches: func(e Evidence) bool {
 		return e.mentions("<tool_sep{}>") || e.mentions(hunyuanMarks.sep) || e.token(hunyuanMarks.sep)

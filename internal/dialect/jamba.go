@@ -8,6 +8,7 @@ var jamba = tagFamily(&Family{
 		Force:   forceJSON("<tool_calls>[", "name", "arguments"),
 		Written: eachCall("<tool_calls>[\n  ", ",\n  ", "\n]</tool_calls>", "{{ c | tojson }}"),
 		Earlier: hermesCalls, IDs: IDsKept, Object: noObject,
+		Notation: jsonNotation("<tool_calls>[$[\n  $]", ",\n  ", "\n]</tool_calls>", "name", "arguments"),
 	},
 	matches: func(e Evidence) bool { return e.mentions("<tool_calls>") || e.token("<tool_calls>", "</tool_calls>") },
 }, &syntax{

@@ -9,6 +9,7 @@ var kimi = tagFamily(&Family{
 	Calls: &Calls{
 		Force:   forceNamed("<|tool_calls_section_begin|><|tool_call_begin|>functions.", ":0"+kimiArgs),
 		Written: kimiCalls, Earlier: kimiCalls, IDs: IDsNumbered, Object: noObject,
+		Notation: headNotation("<|tool_calls_section_begin|>", "<|tool_call_begin|>functions.$name:$number"+kimiArgs+"$args"+kimiEnd, "", "<|tool_calls_section_end|>"),
 	},
 	matches: func(e Evidence) bool {
 		return e.mentions("<|tool_calls_section_begin|>") || e.token("<|tool_calls_section_begin|>", "<|tool_call_begin|>")

@@ -18,6 +18,9 @@ var kimiK3 = guarded(tagFamily(&Family{
 		Written: eachCall("<|open|>tools<|sep|>", "", "<|close|>tools<|sep|>", `<|open|>call tool="{{ c.name }}" index="{{ loop.index }}"<|sep|>`+
 			`<|open|>json type="object"<|sep|>{{ c.arguments | tojson }}<|close|>json<|sep|><|close|>call<|sep|>`),
 		Earlier: hermesCalls, IDs: IDsKept, Object: noObject,
+		Notation: &Notation{Open: "$[<|close|>response<|sep|>$]<|open|>tools<|sep|>", Call: `<|open|>call tool="$name" index="$number"<|sep|>$args<|close|>call<|sep|>`,
+			Close: "<|close|>tools<|sep|>", Args: ArgsTags, Param: `<|open|>argument key="$key" type="$kind"<|sep|>$value<|close|>argument<|sep|>`,
+			Ends: []string{"<|open|>argument ", "<|close|>call<|sep|>", "<|close|>tools<|sep|>"}, Kind: func(of string) string { return of }},
 	},
 	matches: func(e Evidence) bool {
 		return e.mentions("<|open|>", "<|close|>", "<|sep|>") || e.token("<|open|>", "<|close|>", "<|sep|>")

@@ -7,6 +7,7 @@ var lfm2 = tagFamily(&Family{
 	Calls: &Calls{
 		Force:   forceNamed("<|tool_call_start|>[", "("),
 		Written: lfm2Calls, Earlier: lfm2Calls, IDs: IDsKept, Object: noObject,
+		Notation: pythonNotation("<|tool_call_start|>[", ", ", "]<|tool_call_end|>"),
 	},
 	matches: func(e Evidence) bool {
 		return e.mentions("<|tool_list_start|>") || e.mentions("<|tool_call_start|>") || e.token("<|tool_call_start|>", "<|tool_call_end|>")

@@ -13,6 +13,7 @@ var llama3 = tagFamily(&Family{
 		Force:   forceJSON("", "name", "parameters"),
 		Written: eachCall("", "; ", "", `{{ {"name": c.name, "parameters": c.arguments} | tojson }}`),
 		Earlier: hermesCalls, IDs: IDsKept, Object: noObject,
+		Notation: jsonNotation("$[<|python_tag|>$]", ";$[ $]", "", "name", "parameters"),
 	},
 	matches: func(e Evidence) bool { return e.mentions("<|python_tag|>") || e.mentions(`"parameters":`, "ipython") },
 }, llamaSyntax)

@@ -11,6 +11,7 @@ var longcat = tagFamily(&Family{
 		Written: xmlCalls("", "", "<longcat_tool_call>{{ c.name }}\n",
 			"<longcat_arg_key>{{ k }}</longcat_arg_key>\n<longcat_arg_value>", "</longcat_arg_value>\n", "</longcat_tool_call>"),
 		Earlier: hermesCalls, IDs: IDsKept, Object: noObject,
+		Notation: longcatMarks.notation("", "\n", ""),
 	},
 	matches: func(e Evidence) bool {
 		return e.mentions("<longcat_tool_call>") || e.token("<longcat_tool_call>", "</longcat_tool_call>")

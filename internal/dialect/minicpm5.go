@@ -10,6 +10,8 @@ var miniCPM5 = tagFamily(&Family{
 		Force:   forceNamed(`<function name="`, `">`),
 		Written: xmlCalls("", "", `<function name="{{ c.name }}">`, `<param name="{{ k }}">`, "</param>", "</function>"),
 		Earlier: hermesCalls, IDs: IDsKept, Object: noObject,
+		Notation: &Notation{Call: `<function name="$name">$args</function>`, Between: "$[\n$]", Args: ArgsTags,
+			Param: `<param name="$key">$value</param>`, Ends: []string{"<param ", "</function>"}, CData: true},
 	},
 	matches: func(e Evidence) bool { return e.mentions("<function name=", "<param name=") },
 }, &syntax{

@@ -9,6 +9,8 @@ var minimax = tagFamily(&Family{
 		Written: xmlCalls("<minimax:tool_call>\n", "\n</minimax:tool_call>", `<invoke name="{{ c.name }}">`+"\n",
 			`<parameter name="{{ k }}">`, "</parameter>\n", "</invoke>"),
 		Earlier: hermesCalls, IDs: IDsKept, Object: noObject,
+		Notation: tagNotation("<minimax:tool_call>\n", "<invoke name=\"$name\">\n$args</invoke>", "\n", "\n</minimax:tool_call>",
+			"<parameter name=\"$key\">$value</parameter>\n", "<parameter", "</invoke>", "</minimax:tool_call>"),
 	},
 	matches: func(e Evidence) bool {
 		return e.mentions("<minimax:tool_call>") || e.token("<minimax:tool_call>", "</minimax:tool_call>")

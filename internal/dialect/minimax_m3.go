@@ -23,6 +23,8 @@ var minimaxM3 = tagFamily(&Family{
 			eachCall("]<]minimax[>[<tool_call>\n", "\n", "\n]<]minimax[>[</tool_call>", `]<]minimax[>[<invoke name="{{ c.name }}">`+
 				`{% for k, v in c.arguments.items() %}{{ m(k, v) }}{% endfor %}]<]minimax[>[</invoke>`),
 		Earlier: hermesCalls, IDs: IDsKept, Object: noObject,
+		Notation: &Notation{Open: m3NS + "<tool_call>\n", Call: m3NS + `<invoke name="$name">$args` + m3NS + "</invoke>", Between: "\n", Close: "\n" + m3NS + "</tool_call>",
+			Args: ArgsTags, Param: m3NS + "<$key>$value" + m3NS + "</$key>", Never: []string{m3NS}},
 	},
 	matches: func(e Evidence) bool {
 		return e.mentions(m3NS) && !e.mentions("<minimax:tool_call>") || e.token(m3NS, "<mm:think>")

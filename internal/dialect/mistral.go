@@ -15,6 +15,7 @@ var mistral = tagFamily(&Family{
 		Force:   forceNamed(toolCalls, "[ARGS]"),
 		Written: eachCall("", "", "", "[TOOL_CALLS]{{ c.name }}[ARGS]{{ c.arguments | tojson }}"),
 		Earlier: hermesCalls, IDs: IDsNine, Object: noObject,
+		Notation: headNotation("", "[TOOL_CALLS]$name[ARGS]$args", "", ""),
 	},
 	matches: func(e Evidence) bool { return e.mentions(toolCalls, "[ARGS]") || e.token(toolCalls, "[ARGS]") },
 }, mistralSyntax)

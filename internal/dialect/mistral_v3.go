@@ -8,6 +8,7 @@ var mistralV3 = tagFamily(&Family{
 		Force:   forceJSON(toolCalls+"[", "name", "arguments"),
 		Written: eachCall("[TOOL_CALLS] [", ", ", "]", "{{ c | tojson }}"),
 		Earlier: hermesCalls, IDs: IDsNine, Object: noObject,
+		Notation: jsonNotation("[TOOL_CALLS]$[ $][", ", ", "]", "name", "arguments"),
 	},
 	matches: func(e Evidence) bool { return e.mentions(toolCalls) || e.token(toolCalls) },
 }, mistralSyntax)

@@ -23,6 +23,9 @@ var muse = &Family{
 			`<atem:invoke name="{{ c.name }}">`+"\n"+`{% for k, v in c.arguments.items() %}<atem:parameter name="{{ k }}">`+
 			`{{ v if v is string else v | tojson }}</atem:parameter>{{ "\n" }}{% endfor %}`+"</atem:invoke>\n</atem:function_calls>"),
 		Earlier: hermesCalls, IDs: IDsKept, Object: noObject,
+		Notation: &Notation{Call: " to=$name<|message|><atem:function_calls>\n<atem:invoke name=\"$name\">\n$args</atem:invoke>\n</atem:function_calls>",
+			Between: "<|eom|><|start|>assistant", Close: "<|eot|>", Args: ArgsTags, Param: "<atem:parameter name=\"$key\">$value</atem:parameter>\n",
+			Ends: []string{"<atem:parameter", "</atem:invoke>", "</atem:function_calls>"}, Never: museMarks},
 	},
 	Markers: append(museMarks, museCalls.tags()...), Control: museMarks,
 	Ends: none, Builtin: noBuiltin,

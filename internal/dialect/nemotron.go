@@ -10,6 +10,7 @@ var nemotron = tagFamily(&Family{
 		Force:   forceJSON("<TOOLCALL>[", "name", "arguments"),
 		Written: eachCall("<TOOLCALL>[", ", ", "]</TOOLCALL>", "{{ c | tojson }}"),
 		Earlier: hermesCalls, IDs: IDsKept, Object: noObject,
+		Notation: jsonNotation("<TOOLCALL>[", ", ", "]</TOOLCALL>", "name", "arguments"),
 	},
 	matches: func(e Evidence) bool { return e.mentions("<TOOLCALL>") || e.token("<TOOLCALL>", "</TOOLCALL>") },
 }, &syntax{

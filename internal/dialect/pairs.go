@@ -20,6 +20,12 @@ func pairMarksIn(before, behind, sep string) pairMarks {
 		sep: sep, open: "<" + before + "tool_call" + behind + ">", close: "</" + before + "tool_call" + behind + ">"}
 }
 
+// notation is of calls in that form.
+func (k pairMarks) notation(before, between, after string) *Notation {
+	return tagNotation(before, k.open+"$name"+k.sep+"$[\n$]$args"+k.close, between, after,
+		k.key+"$key"+k.keyClose+"$[\n$]"+k.value+"$value"+k.valueClose+"$[\n$]", append([]string{k.key, k.close}, k.outer...)...)
+}
+
 // pairCall is an xmlCall whose names stand between other marks.
 type pairCall struct {
 	xmlCall

@@ -8,6 +8,7 @@ var pythonic = tagFamily(&Family{
 		Force:   forceNamed("[", "("),
 		Written: eachCall("[", ", ", "]", pythonCall),
 		Earlier: hermesCalls, IDs: IDsKept, Object: noObject,
+		Notation: pythonNotation("$[<|python_start|>$][", ", ", "]$[<|python_end|>$]"),
 	},
 	matches: func(e Evidence) bool {
 		return e.mentions("<|python_start|>") || e.token("<|python_start|>", "<|python_end|>")

@@ -13,6 +13,8 @@ var qwen3Coder = tagFamily(&Family{
 		Written: xmlCalls("", "", "<tool_call>\n<function={{ c.name }}>\n", "<parameter={{ k }}>\n", "\n</parameter>\n",
 			"</function>\n</tool_call>"),
 		Earlier: hermesCalls, IDs: IDsKept, Object: noObject,
+		Notation: trimmed(tagNotation("", "<tool_call>\n<function=$name>\n$args</function>\n</tool_call>", "\n", "", "<parameter=$key>\n$value\n</parameter>\n",
+			"<parameter=", "</function>", callClose)),
 	},
 	matches: func(e Evidence) bool { return e.mentions(callOpen, functionOpen) },
 }, taggedSyntax)

@@ -11,6 +11,8 @@ var seedOSS = tagFamily(&Family{
 		Written: xmlCalls("", "", "<seed:tool_call>\n<function={{ c.name }}>\n",
 			"<parameter={{ k }}>", "</parameter>\n", "</function>\n</seed:tool_call>"),
 		Earlier: hermesCalls, IDs: IDsKept, Object: noObject,
+		Notation: trimmed(tagNotation("", "<seed:tool_call>\n<function=$name>\n$args</function>\n</seed:tool_call>", "\n", "", "<parameter=$key>$value</parameter>\n",
+			"<parameter=", "</function>", "</seed:tool_call>", callClose)),
 	},
 	matches: func(e Evidence) bool {
 		return e.mentions("<seed:tool_call>") || e.token("<seed:tool_call>", "</seed:tool_call>")

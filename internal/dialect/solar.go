@@ -15,6 +15,7 @@ var solar = guarded(tagFamily(&Family{
 		Written: eachCall("<|tool_calls|>", "", "<|calls|>", "<|tool_call:begin|>a1b2c3d4e{{ loop.index }}"+solarName+
 			"{{ c.name }}"+solarArgs+"{{ c.arguments | tojson }}"+solarEnd),
 		Earlier: hermesCalls, IDs: IDsKept, Object: noObject,
+		Notation: headNotation("<|tool_calls|>", "<|tool_call:begin|>$id"+solarName+"$name"+solarArgs+"$args"+solarEnd, "", "<|calls|>"),
 	},
 	matches: func(e Evidence) bool {
 		return e.mentions("<|tool_call:begin|>") || e.token("<|tool_call:begin|>", solarName)

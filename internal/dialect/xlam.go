@@ -9,6 +9,7 @@ var xlam = tagFamily(&Family{
 		Force:   forceJSON("[", "name", "arguments"),
 		Written: eachCall("[", ", ", "]", "{{ c | tojson }}"),
 		Earlier: hermesCalls, IDs: IDsKept, Object: noObject,
+		Notation: jsonNotation("[", ", ", "]", "name", "arguments"),
 	},
 	matches: func(e Evidence) bool { return e.mentions("functools[") },
 }, &syntax{

@@ -1,0 +1,70 @@
+package dialect
+
+// Notation is how a family writes calls, for grammars that hold a model to it. The readers of the family read more than that. In
+// its texts these words stand for what differs from call to call:
+//
+//	$name    the tool          $quoted  the same, as a string of JSON
+//	$number  digits            $id      nine or more letters and digits
+//	$args    all arguments
+//	$key     a parameter       $value   its value        $kind  the type of its value, see Kind
+//	$[ … $]  what may be left out      $[ … $| … $]  one of both
+//
+// What a reader takes for the end of a value no value may hold.
+type Notation struct {
+	Open    string // before the first call
+	Call    string // one
+	Between string // calls
+	Close   string // behind the last
+	Args    Args
+
+	// Of ArgsTags.
+	Param string   // one parameter
+	Ends  []string // what, behind the closing tag of a value and blanks, shows that the value has ended
+	Trim  bool     // one line end at each side of a value is none of it
+	CData bool     // a text may stand in <![CDATA[ ]]>
+	Kind  func(jsonType string) string
+
+	Mark  string   // of ArgsMarked: around texts
+	Never []string // what no text may hold, wherever it stands
+}
+
+// Args is how the arguments of a call are written.
+type Args uint8
+
+const (
+	ArgsJSON   Args = iota + 1 // one JSON object
+	ArgsTags                   // parameter by parameter, a text as it is and other values as JSON
+	ArgsPython                 // as key=value, the values with Python's words
+	ArgsMarked                 // an object with bare keys, and texts as they are between marks
+)
+
+var noNotation = &Notation{}
+
+// jsonNotation is of calls as JSON objects with the given keys.
+func jsonNotation(before, between, after, name, args string) *Notation {
+	return &Notation{Open: before, Call: `{"` + name + `": $quoted, "` + args + `": $args}`, Between: between, Close: after, Args: ArgsJSON}
+}
+
+// headNotation is of calls whose name stands before a JSON object with the arguments.
+func headNotation(before, call, between, after string) *Notation {
+	return &Notation{Open: before, Call: call, Between: between, Close: after, Args: ArgsJSON}
+}
+
+// tagNotation is of calls with a tag around every parameter.
+func tagNotation(before, call, between, after, param string, ends ...string) *Notation {
+	return &Notation{Open: before, Call: call, Between: between, Close: after, Args: ArgsTags, Param: param, Ends: ends}
+}
+
+// trimmed is a notation with line ends around values.
+func trimmed(n *Notation) *Notation {
+	n.Trim = true
+	return n
+}
+
+func pythonNotation(before, between, after string) *Notation {
+	return &Notation{Open: before, Call: "$name($args)", Between: between, Close: after, Args: ArgsPython}
+}
+
+func markedNotation(open, end, mark string) *Notation {
+	return &Notation{Call: open + "call:$name$args" + end, Args: ArgsMarked, Mark: mark}
+}
