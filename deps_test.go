@@ -34,6 +34,7 @@ var layers = map[string][]string{
 	"script":         {"chat", "generate", "tokenizer", "engine", "kv", "regular"},
 	"generate":       {"chat", "jinja", "tokenizer", "dialect", "transcript", "grammar", "grammar/regex", "grammar/gbnf", "grammar/jsonschema", "schema", "engine", "sample", "regular", "jsonc"},
 	"dialect":        {"schema"},
+	"callform":       {"dialect", "grammar", "grammar/jsonschema", "schema"},
 	"transcript":     {"tokenizer", "retention"},
 
 	"engine":  {"sched", "kv", "tier", "sample", "model", "backend", "watchdog"},

@@ -1,5 +1,7 @@
 package dialect
 
+import "strings"
+
 // kimiK3 is the format of Kimi K3: reasoning, answer and calls each between tags of three tokens.
 //
 //	<|open|>think<|sep|>…<|close|>think<|sep|><|open|>response<|sep|>…<|close|>response<|sep|>
@@ -20,7 +22,7 @@ var kimiK3 = guarded(tagFamily(&Family{
 		Earlier: hermesCalls, IDs: IDsKept, Object: noObject,
 		Notation: &Notation{Open: "$[<|close|>response<|sep|>$]<|open|>tools<|sep|>", Call: `<|open|>call tool="$name" index="$number"<|sep|>$args<|close|>call<|sep|>`,
 			Close: "<|close|>tools<|sep|>", Args: ArgsTags, Param: `<|open|>argument key="$key" type="$kind"<|sep|>$value<|close|>argument<|sep|>`,
-			Ends: []string{"<|open|>argument ", "<|close|>call<|sep|>", "<|close|>tools<|sep|>"}, Kind: func(of string) string { return of }},
+			Ends: []string{"<|open|>argument ", "<|close|>call<|sep|>", "<|close|>tools<|sep|>"}, Kind: func(of string) string { return strings.Replace(of, "integer", "number", 1) }},
 	},
 	matches: func(e Evidence) bool {
 		return e.mentions("<|open|>", "<|close|>", "<|sep|>") || e.token("<|open|>", "<|close|>", "<|sep|>")

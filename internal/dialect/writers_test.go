@@ -148,7 +148,11 @@ func xmlForm(open, end, param, paramEnd string) func(int, call) string {
 
 // xtmlType is how Kimi K3 calls the type of a value.
 func xtmlType(v any) string {
-	switch v.(type) {
+	switch x := v.(type) {
+	case json.Number: // what is written as it is
+		if of := map[byte]string{'t': "boolean", 'f': "boolean", '[': "array", '{': "object", 'n': "null"}[x[0]]; of != "" {
+			return of
+		}
 	case string:
 		return "string"
 	case bool:

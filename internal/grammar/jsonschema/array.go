@@ -3,7 +3,6 @@ package jsonschema
 import (
 	"math/bits"
 	"slices"
-	"strings"
 
 	"hearth/internal/grammar"
 	"hearth/internal/schema"
@@ -89,13 +88,11 @@ func (c *compiler) unique(f *form, prefix, least, most int, found []contains) *g
 	if !ok || prefix > 0 || len(found) > 0 || len(values) > mostUnique {
 		return nil
 	}
-	texts := make([]*grammar.Expr, len(values))
-	for i, v := range values {
-		var s strings.Builder
-		c.o.write(&s, v)
-		texts[i] = c.b.Literal(s.String())
+	var texts []*grammar.Expr
+	for _, s := range c.spellings(values) {
+		texts = append(texts, c.b.Literal(s))
 	}
-	tails := make([]*grammar.Expr, 1<<len(values)) // by the values that are there
+	tails := make([]*grammar.Expr, 1<<len(texts)) // by the values that are there
 	for used := len(tails) - 1; used >= 0; used-- {
 		n := bits.OnesCount(uint(used))
 		var alts []*grammar.Expr

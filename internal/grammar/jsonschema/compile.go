@@ -1,8 +1,8 @@
 package jsonschema
 
 import (
+	"cmp"
 	"slices"
-	"strings"
 
 	"hearth/internal/grammar"
 	"hearth/internal/schema"
@@ -22,12 +22,16 @@ type compiler struct {
 	formatExprs  map[string]*grammar.Expr
 	steps        map[int]*grammar.Expr
 	todo         []func() // rules to be defined
-	anything     *grammar.Expr
+
+	each     func(*grammar.Expr, Parts) *grammar.Expr // how members are written that are not those of JSON; nil: as JSON
+	closed   bool                                     // there are no members that no name is declared for
+	within   *compiler                                // of their values
+	anything *grammar.Expr
 }
 
 func newCompiler(r *reader, b *grammar.Builder, o Options) *compiler {
 	comma, colon := o.between()
-	return &compiler{reader: r, b: b, o: o, comma: b.Literal(comma), colon: b.Literal(colon), char: chars(b, everyChar),
+	return &compiler{reader: r, b: b, o: o, comma: b.Literal(comma), colon: b.Literal(colon), char: o.chars(b, everyChar),
 		exprOf: map[string]*grammar.Expr{}, ruleOf: map[string]*grammar.Rule{}, named: map[*grammar.Expr]*grammar.Rule{},
 		patternExprs: map[string]*grammar.Expr{}, formatExprs: map[string]*grammar.Expr{}, steps: map[int]*grammar.Expr{}}
 }
@@ -63,7 +67,10 @@ func (c *compiler) shared(name string, e *grammar.Expr) *grammar.Expr {
 
 // quoted is the strings of what is within quotes.
 func (c *compiler) quoted(e *grammar.Expr) *grammar.Expr {
-	q := c.b.Literal(`"`)
+	if c.o.Texts != nil {
+		e = c.b.And(e, c.o.Texts)
+	}
+	q := c.b.Literal(cmp.Or(c.o.Mark, `"`))
 	return c.shared("string", c.b.Seq(q, e, q))
 }
 
@@ -90,20 +97,11 @@ func (c *compiler) value(rules []*rule) *grammar.Expr {
 // form is what follows a form: what ends by itself, and numbers.
 func (c *compiler) form(f *form) (ending, numbers *grammar.Expr) {
 	b := c.b
-	if len(f.rules) == 0 {
+	if len(f.rules) == 0 && f.kinds == all {
 		return c.any(), digits{b}.any()
 	}
 	if values, ok := c.values(f); ok {
-		var end, num []string
-		for _, v := range values {
-			var s strings.Builder
-			if c.o.write(&s, v); v.Kind() == schema.Number {
-				num = append(num, s.String())
-			} else {
-				end = append(end, s.String())
-			}
-		}
-		return b.Choice(end...), b.Choice(num...)
+		return b.Choice(c.spellings(of(all&^number, values))...), b.Choice(c.spellings(of(number, values))...)
 	}
 	var words []string
 	alts := []*grammar.Expr{}
@@ -121,6 +119,9 @@ func (c *compiler) form(f *form) (ending, numbers *grammar.Expr) {
 				c.lacks(s.at, "not", "of single arrays and objects it is held for empty ones")
 			}
 		}
+	}
+	for i, w := range words {
+		words[i] = c.o.word(w)
 	}
 	alts, numbers = append(alts, b.Choice(words...)), b.Never()
 	if f.kinds&number != 0 {
@@ -168,8 +169,8 @@ func (c *compiler) any() *grammar.Expr {
 	str := c.quoted(b.Repeat(c.char, 0, -1))
 	each := b.Or(c.anything, digits{b}.any())
 	b.Define(list, b.Seq(b.Literal("["), c.list(each, 0, none), b.Literal("]")))
-	b.Define(members, b.Seq(b.Literal("{"), c.list(b.Seq(str, c.colon, each), 0, none), b.Literal("}")))
-	b.Define(value, b.Or(str, b.Ref(list), b.Ref(members), b.Choice("true", "false", "null")))
+	b.Define(members, b.Seq(b.Literal("{"), c.list(b.Seq(c.name(b.Repeat(c.char, 0, -1)), each), 0, none), b.Literal("}")))
+	b.Define(value, b.Or(str, b.Ref(list), b.Ref(members), b.Choice(c.o.word("true"), c.o.word("false"), c.o.word("null"))))
 	return c.anything
 }
 

@@ -115,7 +115,7 @@ func (c *compiler) format(name string) *grammar.Expr {
 	if e, ok := c.formatExprs[name]; ok {
 		return e
 	}
-	e := formatExpr(c.b, name, chars)
+	e := formatExpr(c.b, name, c.o.chars)
 	c.formatExprs[name] = e
 	return e
 }

@@ -19,9 +19,17 @@ import (
 
 // Options say how values are written.
 type Options struct {
-	Compact bool // "," and ":" instead of ", " and ": "
+	Compact bool   // "," and ":" instead of ", " and ": "
+	Python  bool   // True, False and None
+	Mark    string // stands around texts, which are written as they are, instead of quotes; names stand bare
 	// AnyOrder lets members come in any order, but where which of them are there is counted or depends on others.
 	AnyOrder bool
+
+	// Names and Texts are what may be written of the names of members and of texts, between their quotes; both are regular, and
+	// nil is all.
+	Names, Texts *grammar.Expr
+
+	plain bool // texts and names are as they are, with nothing around them
 }
 
 // Unheld is a keyword that a grammar is not held to, or not in all cases.
@@ -71,11 +79,17 @@ func (s *Schema) Grammar(ctx context.Context, o Options) (*grammar.Grammar, []Un
 
 // Build adds the values of a schema to a grammar of which they are a part.
 func (s *Schema) Build(ctx context.Context, b *grammar.Builder, o Options) (e *grammar.Expr, unheld []Unheld, err error) {
+	return s.build(ctx, func() (*grammar.Expr, *compiler) {
+		c := newCompiler(s.reader, b, o)
+		return c.value([]*rule{s.root}), c
+	}, b)
+}
+
+func (s *Schema) build(ctx context.Context, what func() (*grammar.Expr, *compiler), b *grammar.Builder) (e *grammar.Expr, unheld []Unheld, err error) {
 	defer caught(&err)
 	r := s.reader
 	r.ctx = ctx
-	c := newCompiler(r, b, o)
-	e = c.value([]*rule{s.root})
+	e, c := what()
 	c.define()
 	unheld = slices.Clone(r.unheld)
 	slices.SortFunc(unheld, func(a, b Unheld) int { return strings.Compare(a.Pointer+a.Keyword, b.Pointer+b.Keyword) })

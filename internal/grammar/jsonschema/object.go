@@ -49,6 +49,11 @@ const mostSome = 3
 
 // object is the objects of a form.
 func (c *compiler) object(f *form) *grammar.Expr {
+	return c.b.Seq(c.b.Literal("{"), c.members(f), c.b.Literal("}"))
+}
+
+// members is what is in them.
+func (c *compiler) members(f *form) *grammar.Expr {
 	o := &objects{compiler: c, f: f}
 	o.least, o.most = f.count(func(s *rule) (int, int) { return s.object.min, s.object.max })
 	if o.least == 0 && f.excludesEmpty(schema.Object) {
@@ -94,7 +99,7 @@ func (c *compiler) object(f *form) *grammar.Expr {
 	default:
 		body = o.ordered(lo, hi)
 	}
-	return c.b.Seq(c.b.Literal("{"), body, c.b.Literal("}"))
+	return body
 }
 
 // objects makes the members of one form's objects: those that are declared in their order, then others.
@@ -148,8 +153,8 @@ func (o *objects) declare() {
 		named := !slices.ContainsFunc(o.f.rules, func(s *rule) bool {
 			return s.object.names != nil && !check.valid(s.object.names, schema.NewString(name), 0)
 		})
-		if named {
-			m.key, m.value = append(o.bytes(`"`+spelled(name)+`"`), o.colon), o.value(o.memberRules(o.f, name))
+		if named && o.o.allowsName(o.b, name) {
+			m.key, m.value = o.compiler.declared(name, o.memberRules(o.f, name))
 		}
 		o.members = append(o.members, m)
 	}
@@ -158,6 +163,9 @@ func (o *objects) declare() {
 // undeclared is a member that no name is declared for, one of those that are asked for.
 func (o *objects) undeclared(asked []some) *grammar.Expr {
 	b := o.b
+	if o.closed {
+		return b.Never()
+	}
 	var patterns []string
 	keys := b.Repeat(o.char, 0, -1)
 	for _, s := range o.f.rules {
@@ -172,7 +180,7 @@ func (o *objects) undeclared(asked []some) *grammar.Expr {
 	}
 	var known []string
 	for _, m := range o.members {
-		known = append(known, spelled(m.name))
+		known = append(known, o.o.spelled(m.name))
 	}
 	if len(known) > 0 {
 		keys = b.Except(keys, b.Choice(known...))
@@ -211,7 +219,7 @@ func (o *objects) undeclared(asked []some) *grammar.Expr {
 				continue
 			}
 		}
-		alts = append(alts, b.Seq(o.quoted(k), o.colon, o.value(append(rules, more...))))
+		alts = append(alts, o.others(k, append(rules, more...)))
 	}
 	return b.Or(alts...)
 }
@@ -237,7 +245,7 @@ func (o *objects) about(one some) *grammar.Expr {
 	if one.outside != nil {
 		var known []string
 		for _, p := range one.outside.props {
-			known = append(known, spelled(p.name))
+			known = append(known, o.o.spelled(p.name))
 		}
 		e = b.Except(e, b.Choice(known...))
 		for _, p := range one.outside.patterns {

@@ -64,7 +64,7 @@ func (o Options) write(b *strings.Builder, v *schema.Node) {
 		d, _ := newDecimal(v.Text)
 		b.WriteString(d.String())
 	case schema.String:
-		b.WriteString(`"` + spelled(v.Text) + `"`)
+		b.WriteString(o.quoted(v.Text))
 	case schema.Array:
 		b.WriteByte('[')
 		for i := range v.Items {
@@ -80,12 +80,12 @@ func (o Options) write(b *strings.Builder, v *schema.Node) {
 			if i > 0 {
 				b.WriteString(comma)
 			}
-			b.WriteString(`"` + spelled(m.Key) + `"` + colon)
+			b.WriteString(o.name(m.Key) + colon)
 			o.write(b, m)
 		}
 		b.WriteByte('}')
 	default:
-		b.WriteString(v.Text)
+		b.WriteString(o.word(v.Text))
 	}
 }
 
@@ -140,7 +140,7 @@ func (c *compiler) compiled(s *rule, keyword, p string) *grammar.Expr {
 	if e, ok := c.patternExprs[p]; ok {
 		return e
 	}
-	e, err := regex.Compile(c.b, p, regex.Options{Search: true, Chars: chars})
+	e, err := regex.Compile(c.b, p, regex.Options{Search: true, Chars: c.o.chars})
 	switch err := err.(type) {
 	case nil:
 	case *regex.UnsupportedError:
@@ -163,7 +163,7 @@ func (c *compiler) without(f *form, of kinds, e *grammar.Expr) *grammar.Expr {
 				continue
 			}
 			if of == text {
-				out = append(out, b.Literal(spelled(v.Text)))
+				out = append(out, b.Literal(c.o.spelled(v.Text)))
 				continue
 			}
 			x, _ := newDecimal(v.Text)
@@ -202,7 +202,7 @@ func (c *compiler) names(rules []*rule) *grammar.Expr {
 			var list []string
 			for _, v := range values {
 				if v.Kind() == schema.String {
-					list = append(list, spelled(v.Text))
+					list = append(list, c.o.spelled(v.Text))
 				}
 			}
 			alts = append(alts, c.b.Choice(list...))

@@ -1,0 +1,229 @@
+// Package callform makes grammars of the calls of tools as each family of models writes them: names are those of tools, required
+// parameters are there, values follow their schemas, and what closes a call comes. How a family writes is dialect's; here that meets
+// the schemas. What a grammar lets through the family's parser reads as it was meant, without mending anything (NoRepair): what
+// would end a value early, or be taken for another type, is not let through.
+package callform
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"hearth/internal/dialect"
+	"hearth/internal/grammar"
+	"hearth/internal/grammar/jsonschema"
+	"hearth/internal/schema"
+)
+
+// Options say which calls a reply has.
+type Options struct {
+	One bool // one call; else one or more
+	// Literal is how a text of the notation is asked for, where a part of it is a token of its own (grammar.Mark). Nil is as text.
+	Literal func(text string) string
+}
+
+// Form is the calls that may be written.
+type Form struct {
+	*grammar.Grammar
+	Unheld map[string][]jsonschema.Unheld // keywords that the grammar does not hold, by the tool
+}
+
+// ToolError is a tool whose schema is wrong or too large.
+type ToolError struct {
+	Name string
+	Err  error // *jsonschema.Error or *grammar.LimitError, or of the context
+}
+
+func (e *ToolError) Error() string {
+	return fmt.Sprintf("the parameters of the tool %q: %v", e.Name, e.Err)
+}
+
+func (e *ToolError) Unwrap() error { return e.Err }
+
+// New is the form of calls of these tools. The error is a *ToolError, grammar.ErrNothing where no call can be written (a name cannot
+// stand in the notation, or no arguments follow a schema), or a *grammar.LimitError. Of tools with the same name the first counts.
+func New(ctx context.Context, n *dialect.Notation, tools []dialect.Tool, o Options) (*Form, error) {
+	w := &writer{Notation: n, b: grammar.NewBuilder(), literal: o.Literal, schemas: map[string]bool{}}
+	form := &Form{Unheld: map[string][]jsonschema.Unheld{}}
+	var calls []*grammar.Expr
+	for _, t := range tools {
+		if w.schemas[t.Name] {
+			continue
+		}
+		w.schemas[t.Name] = true
+		args, unheld, err := w.arguments(ctx, t.Schema)
+		if err != nil {
+			return nil, &ToolError{t.Name, err}
+		}
+		if len(unheld) > 0 {
+			form.Unheld[t.Name] = unheld
+		}
+		calls = append(calls, w.call(t.Name, args))
+	}
+	b := w.b
+	call, root := b.Rule("call"), b.Rule("calls")
+	b.Define(call, b.Or(calls...))
+	more := b.Empty()
+	if !o.One {
+		more = b.Repeat(b.Seq(w.text(n.Between, nil), b.Ref(call)), 0, -1)
+	}
+	b.Define(root, b.Seq(w.text(n.Open, nil), b.Ref(call), more, w.text(n.Close, nil)))
+	g, err := b.Compile(root)
+	if err != nil {
+		return nil, err
+	}
+	form.Grammar = g
+	return form, nil
+}
+
+// writer makes expressions of a notation.
+type writer struct {
+	*dialect.Notation
+	b       *grammar.Builder
+	literal func(string) string
+	schemas map[string]bool
+}
+
+// text is a text of the notation, with what its words stand for.
+func (w *writer) text(text string, words map[string]*grammar.Expr) *grammar.Expr {
+	e, rest := w.choice(text, words)
+	if rest != "" {
+		panic(fmt.Sprintf("callform: %q has no beginning in the notation %q", rest, text))
+	}
+	return e
+}
+
+// choice reads up to what ends an alternative within $[ and $], and what that is of.
+func (w *writer) choice(text string, words map[string]*grammar.Expr) (e *grammar.Expr, rest string) {
+	b := w.b
+	var parts []*grammar.Expr
+	for text != "" {
+		plain, after, ok := strings.Cut(text, "$")
+		if plain != "" {
+			parts = append(parts, b.Literal(w.ask(plain)))
+		}
+		if text = ""; !ok {
+			break
+		}
+		switch after[0] {
+		case '|', ']':
+			return b.Seq(parts...), "$" + after
+		case '[':
+			one, rest := w.choice(after[1:], words)
+			other := b.Empty()
+			if strings.HasPrefix(rest, "$|") {
+				other, rest = w.choice(rest[2:], words)
+			}
+			parts, text = append(parts, b.Or(one, other)), strings.TrimPrefix(rest, "$]")
+		default:
+			i := strings.IndexFunc(after, func(r rune) bool { return r < 'a' || r > 'z' })
+			if i < 0 {
+				i = len(after)
+			}
+			word := words[after[:i]]
+			if word == nil {
+				panic(fmt.Sprintf("callform: nothing stands for $%s in the notation", after[:i]))
+			}
+			parts, text = append(parts, word), after[i:]
+		}
+	}
+	return b.Seq(parts...), ""
+}
+
+func (w *writer) ask(text string) string {
+	if w.literal == nil {
+		return text
+	}
+	return w.literal(text)
+}
+
+// call is a call of one tool.
+func (w *writer) call(name string, args *grammar.Expr) *grammar.Expr {
+	b := w.b
+	if strings.Contains(w.Call, "$name") && !b.Matches(w.names(), name) {
+		return b.Never()
+	}
+	quoted, err := json.Marshal(name)
+	if err != nil {
+		return b.Never()
+	}
+	var digit, alnum grammar.Set
+	digit.Add('0', '9')
+	for _, s := range []string{"09", "az", "AZ"} {
+		alnum.Add(s[0], s[1])
+	}
+	return w.text(w.Call, map[string]*grammar.Expr{"name": b.Literal(name), "quoted": b.Literal(string(quoted)), "args": args,
+		"number": b.Repeat(b.Byte(digit), 1, 6), "id": b.Repeat(b.Byte(alnum), 9, 32)})
+}
+
+// mostName is the longest name that can stand bare, in characters.
+const mostName = 200
+
+// names are what can stand bare as the name of a tool or a parameter, whatever is around it.
+func (w *writer) names() *grammar.Expr {
+	not := []grammar.RuneRange{{Lo: 0, Hi: ' '}, {Lo: 0x7f, Hi: 0x9f}}
+	for _, c := range "\"'`<>&=()[]{},:;\\|#$" {
+		not = append(not, grammar.RuneRange{Lo: c, Hi: c})
+	}
+	return w.b.Repeat(w.b.Runes(grammar.OtherRanges(append(not, spaces...)...)...), 1, mostName)
+}
+
+// spaces are the characters that parsers trim values by.
+var spaces = func() (all []grammar.RuneRange) {
+	for _, r := range unicode.White_Space.R16 {
+		for c := rune(r.Lo); c <= rune(r.Hi); c += rune(r.Stride) {
+			all = append(all, grammar.RuneRange{Lo: c, Hi: c})
+		}
+	}
+	return all
+}()
+
+// anyObject is the schema of the arguments of a tool that has none.
+var anyObject = func() *schema.Node {
+	n, err := schema.Parse([]byte("{}"))
+	if err != nil {
+		panic(err)
+	}
+	return n
+}()
+
+// arguments are those that follow a schema.
+func (w *writer) arguments(ctx context.Context, d *schema.Document) (*grammar.Expr, []jsonschema.Unheld, error) {
+	root := d.Root()
+	if root == nil {
+		root = anyObject
+	}
+	s, err := jsonschema.Read(ctx, root)
+	if err != nil {
+		return nil, nil, err
+	}
+	switch w.Args {
+	case dialect.ArgsJSON:
+		return s.BuildObject(ctx, w.b, jsonschema.Options{})
+	case dialect.ArgsMarked:
+		return s.BuildObject(ctx, w.b, jsonschema.Options{Compact: true, Mark: w.ask(w.Mark), Names: w.names(), Texts: w.without(w.Mark)})
+	case dialect.ArgsPython:
+		return s.BuildMembers(ctx, w.b, jsonschema.Members{Options: jsonschema.Options{Python: true, Names: w.pythonNames()}, Between: ", ",
+			Member: func(name *grammar.Expr, p jsonschema.Parts) *grammar.Expr {
+				return w.b.Seq(name, w.b.Literal("="), p.Value)
+			}})
+	}
+	t := w.tags()
+	return s.BuildMembers(ctx, w.b, jsonschema.Members{Options: jsonschema.Options{Names: w.names(), Texts: t.texts},
+		Closed: strings.Count(w.Param, "$key") > 1, Member: t.member})
+}
+
+// pythonNames are the names of parameters as Python has them, and with dashes and dots.
+func (w *writer) pythonNames() *grammar.Expr {
+	letters := []grammar.RuneRange{{Lo: 'a', Hi: 'z'}, {Lo: 'A', Hi: 'Z'}, {Lo: '_', Hi: '_'}}
+	more := append(letters, grammar.RuneRange{Lo: '0', Hi: '9'}, grammar.RuneRange{Lo: '-', Hi: '.'})
+	return w.b.Seq(w.b.Runes(letters...), w.b.Repeat(w.b.Runes(more...), 0, mostName))
+}
+
+// without is what a text is that holds none of some others.
+func (w *writer) without(others ...string) *grammar.Expr {
+	b := w.b
+	return b.Not(b.Seq(b.Any(), b.Choice(others...), b.Any()))
+}
