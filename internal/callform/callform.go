@@ -1,7 +1,7 @@
-// Package callform makes grammars of the calls of tools as each family of models writes them: names are those of tools, required
-// parameters are there, values follow their schemas, and what closes a call comes. How a family writes is dialect's; here that meets
-// the schemas. What a grammar lets through the family's parser reads as it was meant, without mending anything (NoRepair): what
-// would end a value early, or be taken for another type, is not let through.
+// Package callform makes grammars of the calls of tools as each family of models writes them: names are those of tools,
+// required parameters are there, values follow their schemas, and what closes a call comes. How a family writes is dialect's;
+// here that meets the schemas. What a grammar lets through the family's parser reads as it was meant, without mending anything
+// (NoRepair): what would end a value early, or be taken for another type, is not let through.
 package callform
 
 import (
@@ -20,7 +20,7 @@ import (
 // Options say which calls a reply has.
 type Options struct {
 	One bool // one call; else one or more
-	// Literal is how a text of the notation is asked for, where a part of it is a token of its own (grammar.Mark). Nil is as text.
+	// Literal is how a text of the notation is asked for, where a part of it is a token of its own (grammar.Mark). Nil: as text.
 	Literal func(text string) string
 }
 
@@ -42,8 +42,9 @@ func (e *ToolError) Error() string {
 
 func (e *ToolError) Unwrap() error { return e.Err }
 
-// New is the form of calls of these tools. The error is a *ToolError, grammar.ErrNothing where no call can be written (a name cannot
-// stand in the notation, or no arguments follow a schema), or a *grammar.LimitError. Of tools with the same name the first counts.
+// New is the form of calls of these tools. The error is a *ToolError, grammar.ErrNothing where no call can be written (a name
+// cannot stand in the notation, or no arguments follow a schema), or a *grammar.LimitError. Of tools with the same name the
+// first counts.
 func New(ctx context.Context, n *dialect.Notation, tools []dialect.Tool, o Options) (*Form, error) {
 	w := &writer{Notation: n, b: grammar.NewBuilder(), literal: o.Literal, schemas: map[string]bool{}}
 	form := &Form{Unheld: map[string][]jsonschema.Unheld{}}
@@ -203,16 +204,25 @@ func (w *writer) arguments(ctx context.Context, d *schema.Document) (*grammar.Ex
 	case dialect.ArgsJSON:
 		return s.BuildObject(ctx, w.b, jsonschema.Options{})
 	case dialect.ArgsMarked:
-		return s.BuildObject(ctx, w.b, jsonschema.Options{Compact: true, Mark: w.ask(w.Mark), Names: w.names(), Texts: w.without(w.Mark)})
+		return s.BuildMembers(ctx, w.b, jsonschema.Members{Between: ",", Member: w.pair(":"), Others: 1,
+			Options: jsonschema.Options{Compact: true, Mark: w.ask(w.Mark), Names: w.names(), Texts: w.without(w.Mark)}})
 	case dialect.ArgsPython:
-		return s.BuildMembers(ctx, w.b, jsonschema.Members{Options: jsonschema.Options{Python: true, Names: w.pythonNames()}, Between: ", ",
-			Member: func(name *grammar.Expr, p jsonschema.Parts) *grammar.Expr {
-				return w.b.Seq(name, w.b.Literal("="), p.Value)
-			}})
+		return s.BuildMembers(ctx, w.b, jsonschema.Members{Between: ", ", Member: w.pair("="), Others: 1,
+			Options: jsonschema.Options{Python: true, Names: w.pythonNames()}})
 	}
 	t := w.tags()
-	return s.BuildMembers(ctx, w.b, jsonschema.Members{Options: jsonschema.Options{Names: w.names(), Texts: t.texts},
-		Closed: strings.Count(w.Param, "$key") > 1, Member: t.member})
+	m := jsonschema.Members{Member: t.member, Others: 1, Options: jsonschema.Options{Names: w.names(), Texts: t.texts}}
+	if strings.Count(w.Param, "$key") > 1 { // nothing could tell that both are the same
+		m.Others = 0
+	}
+	return s.BuildMembers(ctx, w.b, m)
+}
+
+// pair writes a member as its name and its value.
+func (w *writer) pair(between string) func(*grammar.Expr, jsonschema.Parts) *grammar.Expr {
+	return func(name *grammar.Expr, p jsonschema.Parts) *grammar.Expr {
+		return w.b.Seq(name, w.b.Literal(between), p.Value)
+	}
 }
 
 // pythonNames are the names of parameters as Python has them, and with dashes and dots.

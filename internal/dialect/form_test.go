@@ -25,7 +25,7 @@ var unwritten = map[string]string{
 	"plain": "has no form of calls",
 }
 
-// formTools are tools of all sorts of parameters. Members of objects are in the order of their names, as the writers of tests have them.
+// formTools are tools of all sorts of parameters.
 const formTools = `{
 "texts": {"type": "object", "properties": {"path": {"type": "string"}, "content": {"type": "string"}, "mode": {"enum": ["r", "w", "a+"]},
   "lines": {"type": "array", "items": {"type": "string"}}}, "required": ["path", "content"], "additionalProperties": false},
@@ -426,9 +426,6 @@ func (w *walker) walk(g *grammar.Grammar, r *rand.Rand) (text string, ok bool) {
 			}
 		}
 		if len(some) == 0 {
-			if !m.Done() {
-				panic("stuck: " + b.String())
-			}
 			return b.String(), m.Done()
 		}
 		if len(shapes) > 0 && (n > 500 || r.IntN(8) == 0) {
@@ -450,8 +447,8 @@ func (w *walker) walk(g *grammar.Grammar, r *rand.Rand) (text string, ok bool) {
 	return b.String(), m.Done()
 }
 
-// TestCallsOfGrammars: what follows a family's grammar its parser reads as one call, of a declared tool and with arguments that are
-// valid; written again it means the same.
+// TestCallsOfGrammars: what follows a family's grammar its parser reads as one call, of a declared tool and with arguments
+// that are valid; written again it means the same.
 func TestCallsOfGrammars(t *testing.T) {
 	all := tools(t)
 	for _, f := range dialect.Families {
@@ -505,4 +502,107 @@ func callsOfGrammar(t *testing.T, f *dialect.Family, all []formTool) {
 	if testing.Verbose() {
 		t.Logf("%d ended, %d written again", ended, rewritten)
 	}
+}
+
+// TestNearMisses: a wrong name, a parameter too few or of another type, and a call that does not end do not follow the grammar.
+func TestNearMisses(t *testing.T) {
+	tool := dialect.Tool{Name: "get_weather", Schema: &schema.Document{Raw: []byte(`{"type": "object", "properties": {"city": {"enum": ["Paris", "Rome"]},
+		"days": {"type": "integer", "maximum": 9}, "fine": {"type": "boolean"}}, "required": ["city", "days"], "additionalProperties": false}`)}}
+	eachForm(t, func(t *testing.T, f *dialect.Family) {
+		w := writerOf(t, f)
+		g := form(t, f, []dialect.Tool{tool}, callform.Options{One: true})
+		call := func(name, args string) string {
+			n, err := schema.Parse([]byte(args))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return write(w, f, name, n)
+		}
+		good := call("get_weather", `{"city": "Rome", "days": 3}`)
+		if !formMatches(g.Grammar, good) {
+			t.Fatalf("%q does not follow the grammar", good)
+		}
+		for _, bad := range []string{
+			call("get_weathe", `{"city": "Rome", "days": 3}`), call("get_weather_", `{"city": "Rome", "days": 3}`), call("GET_WEATHER", `{"city": "Rome", "days": 3}`),
+			call("get_weather", `{"city": "Rome"}`), call("get_weather", `{"days": 3}`), call("get_weather", `{}`),
+			call("get_weather", `{"city": "Oslo", "days": 3}`), call("get_weather", `{"city": "Rome", "days": "many"}`),
+			call("get_weather", `{"city": "Rome", "days": 10}`), call("get_weather", `{"city": "Rome", "days": 3, "fine": 1}`),
+			call("get_weather", `{"city": "Rome", "days": 3, "other": 1}`), call("get_weather", `{"city": "Rome", "city": "Rome", "days": 3}`),
+			call("get_weather", `{"city": "Rome", "days": [3]}`), good + good, good + "x", "x" + good,
+		} {
+			if bad != good && formMatches(g.Grammar, bad) {
+				t.Errorf("%q follows the grammar", bad)
+			}
+		}
+		ends := 0
+		for at := range good {
+			if formMatches(g.Grammar, good[:at]) {
+				ends++
+			}
+		}
+		if ends > 0 && !strings.HasPrefix(f.Notation.Close, "$[") {
+			t.Errorf("%d beginnings of %q follow the grammar", ends, good)
+		}
+	})
+}
+
+// TestMarkedTokens: where a part of the notation is a token of its own the grammar asks for it, and no text stands for it.
+func TestMarkedTokens(t *testing.T) {
+	eachForm(t, func(t *testing.T, f *dialect.Family) {
+		marks := map[string]string{}
+		var pairs []string
+		for i, m := range f.Markers {
+			marks[m] = grammar.Mark(int32(i))
+			pairs = append(pairs, m, marks[m])
+		}
+		w, literal := writerOf(t, f), strings.NewReplacer(pairs...).Replace
+		tool := dialect.Tool{Name: "f", Schema: &schema.Document{Raw: []byte(`{"type": "object", "properties": {"s": {"type": "string"}}, "additionalProperties": false}`)}}
+		g := form(t, f, []dialect.Tool{tool}, callform.Options{Literal: literal})
+		for s, ok := range map[string]bool{"a text": true, "a " + grammar.Mark(0) + " text": len(f.Markers) == 0} {
+			text := literal(w.Call("f", nil))
+			if ok && !formMatches(g.Grammar, text) {
+				t.Errorf("%q does not follow the grammar", text)
+			}
+			n, err := schema.Parse([]byte(`{"s": "X"}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text = strings.Replace(literal(write(w, f, "f", n)), "X", s, 1); formMatches(g.Grammar, text) != ok {
+				t.Errorf("%q follows the grammar: %v", text, !ok)
+			}
+		}
+		if plain := w.Call("f", nil); literal(plain) != plain && formMatches(g.Grammar, plain) {
+			t.Errorf("%q has texts where tokens belong", plain)
+		}
+	})
+}
+
+// FuzzForms: any text in any family's grammar of a few tools is read as a call that is valid, and no schema makes it panic.
+func FuzzForms(f *testing.F) {
+	f.Add(uint16(0), `{"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}`, uint64(1))
+	f.Add(uint16(5), `{"properties": {"a": {"anyOf": [{"type": "integer"}, {"type": "string", "maxLength": 3}]}, "b": {}}}`, uint64(2))
+	f.Add(uint16(14), `{"type": "object", "patternProperties": {"^x": {"type": "array"}}, "additionalProperties": {"type": "boolean"}}`, uint64(3))
+	f.Fuzz(func(t *testing.T, family uint16, raw string, seed uint64) {
+		of := dialect.Families[int(family)%len(dialect.Families)]
+		root, err := schema.Parse([]byte(raw))
+		if err != nil || unwritten[of.Name] != "" || len(raw) > 1<<12 {
+			return
+		}
+		tool := dialect.Tool{Name: "f", Schema: &schema.Document{Raw: []byte(raw)}}
+		g, err := callform.New(context.Background(), of.Notation, []dialect.Tool{tool}, callform.Options{One: true})
+		if err != nil {
+			return
+		}
+		text, ok := newWalker(of.Notation).walk(g.Grammar, rand.New(rand.NewPCG(seed, 0)))
+		if !ok {
+			return
+		}
+		if _, args, err := read(of, []dialect.Tool{tool}, text); err != nil {
+			t.Fatalf("%s: %q %v", of.Name, text, err)
+		} else if n, err := schema.Parse([]byte(args)); err != nil {
+			t.Fatalf("%s: %q: %s: %v", of.Name, text, args, err)
+		} else if s, err := jsonschema.Read(context.Background(), root); len(g.Unheld) == 0 && err == nil && s.Check(context.Background(), n) == jsonschema.Invalid {
+			t.Fatalf("%s: %q: %s is not valid", of.Name, text, args)
+		}
+	})
 }

@@ -35,7 +35,7 @@ const (
 	ArgsJSON   Args = iota + 1 // one JSON object
 	ArgsTags                   // parameter by parameter, a text as it is and other values as JSON
 	ArgsPython                 // as key=value, the values with Python's words
-	ArgsMarked                 // an object with bare keys, and texts as they are between marks
+	ArgsMarked                 // as key:value, keys bare and texts as they are between marks
 )
 
 var noNotation = &Notation{}
@@ -66,5 +66,5 @@ func pythonNotation(before, between, after string) *Notation {
 }
 
 func markedNotation(open, end, mark string) *Notation {
-	return &Notation{Call: open + "call:$name$args" + end, Args: ArgsMarked, Mark: mark}
+	return &Notation{Call: open + "call:$name{$args}" + end, Args: ArgsMarked, Mark: mark}
 }

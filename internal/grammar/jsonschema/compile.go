@@ -24,7 +24,7 @@ type compiler struct {
 	todo         []func() // rules to be defined
 
 	each     func(*grammar.Expr, Parts) *grammar.Expr // how members are written that are not those of JSON; nil: as JSON
-	closed   bool                                     // there are no members that no name is declared for
+	others   int                                      // so many members at most that no name is declared for, where each is set
 	within   *compiler                                // of their values
 	anything *grammar.Expr
 }

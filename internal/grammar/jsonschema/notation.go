@@ -21,7 +21,7 @@ type Parts struct {
 type Members struct {
 	Options
 	Between string
-	Closed  bool                                            // members that no name is declared for can't be written
+	Others  int                                             // members at most that no name is declared for: no grammar can tell that they differ
 	Member  func(name *grammar.Expr, p Parts) *grammar.Expr // both as they are
 }
 
@@ -52,7 +52,7 @@ func (s *Schema) BuildMembers(ctx context.Context, b *grammar.Builder, m Members
 		names := m.Options
 		names.plain = true
 		c := newCompiler(s.reader, b, names)
-		c.closed = m.Closed
+		c.others = m.Others
 		c.comma, c.each, c.within = b.Literal(m.Between), m.Member, newCompiler(s.reader, b, m.Options)
 		var alts []*grammar.Expr
 		for _, f := range c.forms([]*rule{s.root}) {
@@ -183,8 +183,8 @@ func (c *compiler) declared(name string, rules []*rule) (key []*grammar.Expr, va
 	return append(c.bytes(c.o.name(name)), c.colon), c.value(rules)
 }
 
-// others are members of any of some names.
-func (c *compiler) others(name *grammar.Expr, rules []*rule) *grammar.Expr {
+// undeclared are members of any of some names.
+func (c *compiler) undeclared(name *grammar.Expr, rules []*rule) *grammar.Expr {
 	if name = c.name(name); c.each != nil {
 		return c.each(name, c.parts(rules))
 	}
@@ -203,4 +203,12 @@ func (c *compiler) name(e *grammar.Expr) *grammar.Expr {
 		return c.b.Seq(e, c.colon)
 	}
 	return c.b.Seq(c.quoted(e), c.colon)
+}
+
+// fewer is a bound of the members that no name is declared for.
+func (c *compiler) fewer(most int) int {
+	if c.each != nil && (most == none || most > c.others) {
+		return c.others
+	}
+	return most
 }

@@ -94,10 +94,10 @@ func (c *compiler) members(f *form) *grammar.Expr {
 	}
 	switch {
 	case body != nil:
-	case c.o.AnyOrder && lo == 0 && hi == none:
+	case c.each == nil && c.o.AnyOrder && lo == 0 && hi == none:
 		body = o.unordered()
 	default:
-		body = o.ordered(lo, hi)
+		body = o.ordered(lo, c.fewer(hi))
 	}
 	return body
 }
@@ -163,9 +163,6 @@ func (o *objects) declare() {
 // undeclared is a member that no name is declared for, one of those that are asked for.
 func (o *objects) undeclared(asked []some) *grammar.Expr {
 	b := o.b
-	if o.closed {
-		return b.Never()
-	}
 	var patterns []string
 	keys := b.Repeat(o.char, 0, -1)
 	for _, s := range o.f.rules {
@@ -219,7 +216,7 @@ func (o *objects) undeclared(asked []some) *grammar.Expr {
 				continue
 			}
 		}
-		alts = append(alts, o.others(k, append(rules, more...)))
+		alts = append(alts, o.compiler.undeclared(k, append(rules, more...)))
 	}
 	return b.Or(alts...)
 }
@@ -453,9 +450,12 @@ func (t *presence) end(s presenceState) *grammar.Expr {
 		hi = t.most - s.count
 	}
 	if left := 1<<len(t.some) - 1 - s.asked; left != 0 {
+		if t.each != nil { // nobody could tell that these are not the same
+			return t.b.Never()
+		}
 		return t.askedEnd(s, hi)
 	}
-	if t.extra == t.b.Never() {
+	if hi = t.fewer(hi); t.extra == t.b.Never() {
 		if lo > 0 {
 			return t.b.Never()
 		}
