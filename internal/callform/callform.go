@@ -105,7 +105,7 @@ func (w *writer) choice(text string, words map[string]*grammar.Expr) (e *grammar
 		if plain != "" {
 			parts = append(parts, b.Literal(w.ask(plain)))
 		}
-		if text = ""; !ok {
+		if !ok {
 			break
 		}
 		switch after[0] {
