@@ -12,7 +12,7 @@ import (
 )
 
 // Expr is an expression of a Builder: a set of texts, which are rows of bytes. It does not change. Equal expressions are one, so
-// they may be compared by their addresses, and an expression that no text matches is always Builder.Never.
+// they may be compared by their addresses; one that no text matches is Builder.Never, but for intersections: see Builder.IsNever.
 type Expr struct {
 	content
 	state state
@@ -50,8 +50,8 @@ const (
 	isNot              // a
 	isRepeat           // of a
 	isRef              // rule
-	isMembers          // one or more of args, optional and b, in any order, with a between them; each but b once, all of args
-	isMore             // what follows a member of those: nothing, or a and isMembers
+	isMembers          // one or more of family, see members.go
+	isMore             // what follows a member: nothing, or what is between and isMembers
 )
 
 // unlimited is the max of a repetition without an end.
