@@ -102,12 +102,9 @@ func makeForm(ctx context.Context, f *chat.Form) (m *madeForm, err error) {
 	case chat.FormSchema:
 		m.Grammar, m.unheld, err = ofSchema(ctx, f.Source)
 	case chat.FormRegex:
-		m.Grammar, err = regex.Grammar(f.Source, regex.Options{})
+		m.Grammar, err = regex.Grammar(f.Source, regex.Options{Python: true})
 	case chat.FormChoice:
-		b := grammar.NewBuilder()
-		root := b.Rule("choice")
-		b.Define(root, b.Choice(f.Choices...))
-		m.Grammar, err = b.Compile(root)
+		m.Grammar, err = grammar.OneOf(f.Choices...)
 	case chat.FormGBNF:
 		m.Grammar, err = gbnf.Compile(ctx, f.Source, gbnf.Options{})
 	default:
