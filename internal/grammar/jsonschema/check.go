@@ -1,7 +1,6 @@
 package jsonschema
 
 import (
-	"context"
 	"hash/maphash"
 	"math"
 	"slices"
@@ -12,7 +11,7 @@ import (
 	"hearth/internal/schema"
 )
 
-// Bounds of the work of checking, all values that a Schema checks together.
+// Bounds of the work of a check, or of all those that compiling takes.
 const (
 	checkSteps = 5_000_000
 	checkDepth = 2000 // of values, references and combinations within each other
@@ -22,7 +21,6 @@ const (
 // hashes. Whatever grows with the schema or the value is counted in steps.
 type checker struct {
 	*reader
-	ctx    context.Context
 	left   int // steps
 	looked int // at ctx, when so many steps were left
 	spent  bool
@@ -45,10 +43,15 @@ const (
 	differs
 )
 
+// try begins the trying of patterns and values anew, with bounds of its own.
+func (r *reader) try() {
+	r.patterns, r.exprs, r.checks = grammar.NewBuilder(), map[string]*grammar.Expr{}, nil
+}
+
 // checker is the one of a reader.
 func (r *reader) checker() *checker {
 	if r.checks == nil {
-		r.checks = &checker{reader: r, ctx: r.ctx, left: checkSteps, looked: checkSteps, seed: maphash.MakeSeed(),
+		r.checks = &checker{reader: r, left: checkSteps, looked: checkSteps, seed: maphash.MakeSeed(),
 			hashes: map[*schema.Node]uint64{}, enums: map[*schema.Node]set{}, known: map[pair]state{}}
 	}
 	return r.checks
@@ -148,22 +151,26 @@ func (c *checker) among(values []*schema.Node, v *schema.Node) bool {
 	return c.has(s, v)
 }
 
-// pattern is what a pattern is made to: nil where it can't be tried.
-func (r *reader) pattern(p string, o regex.Options) *grammar.Expr {
+// matches tells whether a pattern is in a text. One that can't be tried is, and that is remembered.
+func (r *reader) matches(p, text string) bool {
 	e, ok := r.exprs[p]
 	if !ok {
-		e, _ = regex.Compile(r.patterns, p, o)
+		var err error
+		if e, err = regex.Compile(r.patterns, p, regex.Options{Search: true}); err != nil {
+			if _, lacks := err.(*regex.UnsupportedError); !lacks {
+				panic(stop{err})
+			}
+		}
 		r.exprs[p] = e
 	}
-	return e
-}
-
-// matches tells whether a pattern is in a text; one that can't be tried is in all.
-func (r *reader) matches(p, text string) bool {
-	e := r.pattern(p, regex.Options{Search: true})
 	if e == nil {
+		r.untried = true
 		return true
 	}
+	return r.tries(e, text)
+}
+
+func (r *reader) tries(e *grammar.Expr, text string) bool {
 	ok := r.patterns.Matches(e, text)
 	if err := r.patterns.Err(); err != nil {
 		panic(stop{err})

@@ -652,6 +652,9 @@ func (r *reader) values(f *form) ([]*schema.Node, bool) {
 			out = append(out, v)
 		}
 	}
+	if err := r.ctx.Err(); err != nil {
+		panic(stop{err})
+	}
 	if c.spent {
 		panic(stop{&grammar.LimitError{What: "steps to compare the values of enums", Limit: checkSteps}})
 	}

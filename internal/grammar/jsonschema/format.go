@@ -150,5 +150,5 @@ func (r *reader) ofFormat(name, text string) bool {
 		e = formatExpr(r.patterns, name, nil)
 		r.exprs[k] = e
 	}
-	return r.patterns.Matches(e, text)
+	return r.tries(e, text)
 }

@@ -43,7 +43,8 @@ func (u Unheld) String() string {
 	return fmt.Sprintf("%s at %s: %s", u.Keyword, quotePointer(u.Pointer), u.Why)
 }
 
-// Schema is a JSON Schema that was read. It belongs to one goroutine at a time.
+// Schema is a JSON Schema that was read. Any number of goroutines may check values by it at once; Grammar and Build belong to one
+// goroutine, beside which there is no other.
 type Schema struct {
 	reader *reader
 	root   *rule
@@ -53,8 +54,9 @@ type Schema struct {
 // large.
 func Read(ctx context.Context, root *schema.Node) (s *Schema, err error) {
 	defer caught(&err)
-	r := &reader{ctx: ctx, root: root, rules: map[*schema.Node]*rule{}, patterns: grammar.NewBuilder(), exprs: map[string]*grammar.Expr{},
+	r := &reader{ctx: ctx, root: root, rules: map[*schema.Node]*rule{},
 		combined: combined{map[string][]*form{}, 0, map[*rule][][]*rule{}, map[*rule]*rule{}, map[*rule]*negation{}, map[both]bool{}, map[*rule]kinds{}, map[*rule]map[*rule]bool{}, map[string]bool{}}}
+	r.try()
 	if root.Kind() != schema.Object && root.Kind() != schema.Bool {
 		return nil, &Error{"", "schema", "is neither an object nor a boolean"}
 	}
@@ -89,6 +91,7 @@ func (s *Schema) build(ctx context.Context, what func() (*grammar.Expr, *compile
 	defer caught(&err)
 	r := s.reader
 	r.ctx = ctx
+	r.try()
 	e, c := what()
 	c.define()
 	unheld = slices.Clone(r.unheld)
@@ -102,10 +105,10 @@ type Verdict uint8
 const (
 	Valid Verdict = iota
 	Invalid
-	Unchecked // it would have taken too much work, or nobody waits for it any more
+	Unchecked // it would have taken too much work, nobody waits for it any more, or a pattern is not supported
 )
 
-// Check compares a value with the schema. All checks of a Schema share a bound of work.
+// Check compares a value with the schema.
 func (s *Schema) Check(ctx context.Context, v *schema.Node) (verdict Verdict) {
 	var err error
 	defer func() {
@@ -114,11 +117,13 @@ func (s *Schema) Check(ctx context.Context, v *schema.Node) (verdict Verdict) {
 		}
 	}()
 	defer caught(&err)
-	c := s.reader.checker()
-	c.ctx = ctx
+	r := *s.reader // the rules are shared, what is found out about the value is not
+	r.ctx = ctx
+	r.try()
+	c := r.checker()
 	ok := c.valid(s.root, v, 0)
 	switch {
-	case c.spent:
+	case c.spent || r.untried:
 		return Unchecked
 	case ok:
 		return Valid

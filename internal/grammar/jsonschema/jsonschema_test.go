@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"hearth/internal/grammar"
@@ -222,6 +223,30 @@ func TestReported(t *testing.T) {
 	}
 }
 
+// TestChecksAtOnce: checks share a schema and no bound.
+func TestChecksAtOnce(t *testing.T) {
+	s := read(t, `{"items": {"anyOf": [{"type": "string", "pattern": "^a*b$"}, {"enum": [1, 2, 3, 4, 5, 6, 7, 8, 9]}, {"type": "object", "patternProperties": {"x": false}}]}}`)
+	long := parsed(t, "["+strings.Repeat(`"aaaaaaaaaaaaaaaaaaaaab", 9, {"y": 1}, `, 20_000)+`1]`)
+	wrong := parsed(t, `["aab", {"ax": 1}]`)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 3 {
+				if got := s.Check(context.Background(), long); got != Valid {
+					t.Errorf("a long list: %d", got)
+				}
+				if got := s.Check(context.Background(), wrong); got != Invalid {
+					t.Errorf("a wrong one: %d", got)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if _, _, err := s.Grammar(context.Background(), Options{}); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestCheckBound: a check that takes too much work ends, and so does one that nobody waits for.
 func TestCheckBound(t *testing.T) {
 	list := func(n int, of string) string { return "[" + strings.Repeat(of+", ", n) + of + "]" }
@@ -233,6 +258,7 @@ func TestCheckBound(t *testing.T) {
 		"depth":                  {`{"items": {"$ref": "#"}}`, strings.Repeat("[", 5000) + strings.Repeat("]", 5000)},
 		"alternatives and items": {`{"items": {"anyOf": [` + many + `false]}}`, list(2000, "2999")},
 		"patterns":               {`{"items": {"not": {"pattern": "(a|ab|b){5,100}c"}}}`, list(30, `"`+strings.Repeat("ab", 100_000)+`"`)},
+		"a pattern":              {`{"pattern": "(a)\\1"}`, `"aa"`},
 	} {
 		s := read(t, c.schema)
 		if got := s.Check(context.Background(), parsed(t, c.value)); got != Unchecked {

@@ -188,6 +188,7 @@ type reader struct {
 	patterns *grammar.Builder         // what patterns are tried on
 	exprs    map[string]*grammar.Expr // of patterns and formats there
 	checks   *checker
+	untried  bool // a pattern that is not supported was asked for
 	combined
 }
 
