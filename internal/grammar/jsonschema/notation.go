@@ -14,7 +14,7 @@ import (
 type Parts struct {
 	Value *grammar.Expr            // all of them, as the options say
 	Text  *grammar.Expr            // texts as they are; regular
-	Other map[string]*grammar.Expr // those of other types, by the type's name, as the options say
+	Other map[string]*grammar.Expr // those of other types, by the names of those that there are, as the options say
 }
 
 // Members say how the members of an object are written one by one.
