@@ -161,7 +161,7 @@ func (c *compiler) build() *grammar.Rule {
 	for changed := true; changed; {
 		changed = false
 		again := func(at entry) {
-			if out := c.flows[at] | c.flow(c.rules[at.rule].body, at.in); out != c.flows[at] {
+			if out := c.flows[at] | c.flow(c.rules[at.rule], at.in); out != c.flows[at] {
 				c.flows[at], changed = out, true
 			}
 		}
@@ -183,7 +183,7 @@ func (c *compiler) build() *grammar.Rule {
 		c.flows[at].each(func(out int) { c.made[exit{at, out}] = c.b.Rule(at.rule) })
 	}
 	for _, at := range c.entries {
-		body := c.eval(c.rules[at.rule].body, at.in)
+		body := c.eval(c.rules[at.rule], at.in)
 		c.flows[at].each(func(out int) {
 			if body[out] == nil {
 				body[out] = c.b.Never()

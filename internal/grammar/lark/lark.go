@@ -39,7 +39,7 @@ import (
 // Compile makes a grammar out of a text. Its errors are a notation.Error that names the place, a grammar.LimitError,
 // grammar.ErrNothing, or the cause of ctx's end.
 func Compile(ctx context.Context, text string) (*grammar.Grammar, error) {
-	p := &parser{rules: map[string]*rule{}, terminals: map[string]*terminal{}, common: common()}
+	p := &parser{rules: map[string]*node{}, terminals: map[string]*terminal{}, common: common()}
 	c := &compiler{parser: p, b: grammar.NewBuilder(), exprs: map[*terminal]*grammar.Expr{}, byExpr: map[*grammar.Expr]int{}}
 	var root *grammar.Rule
 	if err := notation.Read(ctx, text, func(r *notation.Reader) {
@@ -79,7 +79,7 @@ func (c *compiler) resolve() {
 		}
 	}
 	for _, name := range c.order {
-		c.lexemes(c.rules[name].body)
+		c.lexemes(c.rules[name])
 	}
 }
 

@@ -86,7 +86,7 @@ func (c *compiler) follow() {
 	for changed := true; changed; {
 		changed = false
 		for _, name := range slices.Backward(c.order) {
-			k, e := c.known[name], c.ends(c.rules[name].body)
+			k, e := c.known[name], c.ends(c.rules[name])
 			first, last := c.join(k.first, e.first), c.join(k.last, e.last)
 			changed = changed || first || last || e.empty && !k.empty
 			k.empty = k.empty || e.empty

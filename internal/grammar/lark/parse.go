@@ -34,14 +34,8 @@ const (
 	opLexeme   // what stands in rules for a string, a pattern, a range or a terminal
 )
 
-// rule and terminal are what is defined.
-type rule struct {
-	body *node
-	at   int
-}
-
+// terminal is what is defined in capitals.
 type terminal struct {
-	name     string
 	body     *node
 	at       int
 	priority int
@@ -52,7 +46,7 @@ type terminal struct {
 // ? before a name is told from the one behind something.
 type parser struct {
 	*notation.Reader
-	rules     map[string]*rule
+	rules     map[string]*node
 	order     []string // names of rules
 	terminals map[string]*terminal
 	named     []string // names of terminals
@@ -156,11 +150,11 @@ func (p *parser) definition() {
 		if p.terminals[name] != nil {
 			p.Fail(at, "the terminal %s is defined twice; join its alternatives with |", name)
 		}
-		p.define(&terminal{name: name, body: body, at: at, priority: priority, scope: p.terminals}, name)
+		p.define(&terminal{body: body, at: at, priority: priority, scope: p.terminals}, name)
 	case p.rules[name] != nil:
 		p.Fail(at, "the rule %s is defined twice; join its alternatives with |", name)
 	default:
-		p.rules[name] = &rule{body, at}
+		p.rules[name] = body
 		p.order = append(p.order, name)
 	}
 }
@@ -466,7 +460,7 @@ func (p *parser) pattern(n *node) {
 // common are the terminals that can be imported. They match what Lark's do: those that Lark takes up to the first end of are
 // written without what is within.
 var common = sync.OnceValue(func() map[string]*terminal {
-	p := &parser{terminals: map[string]*terminal{}, rules: map[string]*rule{}}
+	p := &parser{terminals: map[string]*terminal{}, rules: map[string]*node{}}
 	if err := notation.Read(context.Background(), commonText, p.read); err != nil {
 		panic(err) // the text is a constant
 	}
