@@ -54,6 +54,7 @@ func TestForms(t *testing.T) {
 		{`"guided_choice": ["yes", "no", "not at all"]`, `^(yes|no|not at all)$`},
 		{`"structured_outputs": {"choice": ["yes", "no", "not at all"]}`, `^(yes|no|not at all)$`},
 		{`"grammar": "root ::= \"(\" [a-c]{1,4} \")\""`, `^\([a-c]{1,4}\)$`},
+		{`"grammar": "start: \"(\" /[a-c]{1,4}/ \")\""`, `^\([a-c]{1,4}\)$`},
 		{`"guided_grammar": "root ::= \"(\" [a-c]{1,4} \")\""`, `^\([a-c]{1,4}\)$`},
 	} {
 		ended := 0

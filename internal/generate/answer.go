@@ -2,7 +2,6 @@ package generate
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -147,9 +146,7 @@ func (a *answerForms) newHeldForm(ctx context.Context, m *prompter, r *chat.Requ
 		k.stops = a.stopIDs
 	}
 	form, err := a.forms.of(ctx, r.Form)
-	if errors.Is(err, errNoGrammar) {
-		return nil, unheld(r.Form, err.Error())
-	} else if err != nil {
+	if err != nil {
 		return nil, err
 	}
 	if k.form = form; r.Form.Strict && len(form.unheld) > 0 {

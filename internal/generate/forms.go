@@ -13,6 +13,7 @@ import (
 	"hearth/internal/grammar"
 	"hearth/internal/grammar/gbnf"
 	"hearth/internal/grammar/jsonschema"
+	"hearth/internal/grammar/lark"
 	"hearth/internal/grammar/regex"
 	"hearth/internal/schema"
 )
@@ -107,8 +108,8 @@ func makeForm(ctx context.Context, f *chat.Form) (m *madeForm, err error) {
 		m.Grammar, err = grammar.OneOf(f.Choices...)
 	case chat.FormGBNF:
 		m.Grammar, err = gbnf.Compile(ctx, f.Source, gbnf.Options{})
-	default:
-		return nil, errNoGrammar
+	case chat.FormLark:
+		m.Grammar, err = lark.Compile(ctx, f.Source)
 	}
 	return m, err
 }
@@ -124,9 +125,6 @@ func ofSchema(ctx context.Context, source string) (*grammar.Grammar, []jsonschem
 	}
 	return s.Grammar(ctx, jsonschema.Options{})
 }
-
-// errNoGrammar is that of forms that no grammar is made of.
-var errNoGrammar = errors.New("nothing holds a reply to it here")
 
 // formError is what a request gets whose form is not one.
 func formError(f *chat.Form, err error) error {
