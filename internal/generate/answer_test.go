@@ -3,6 +3,7 @@ package generate
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -15,6 +16,7 @@ import (
 	"hearth/internal/dialect"
 	"hearth/internal/engine"
 	"hearth/internal/sample"
+	"hearth/internal/tokenizer"
 	"hearth/internal/transcript"
 )
 
@@ -47,6 +49,9 @@ type drawn struct {
 func (s *drawn) Next() (engine.Token, error) {
 	if s.n++; s.n > s.p.MaxTokens {
 		s.reason = engine.Length
+		return engine.Token{}, io.EOF
+	}
+	if s.p.Constrain == nil {
 		return engine.Token{}, io.EOF
 	}
 	var id int32
@@ -298,5 +303,92 @@ func TestForms(t *testing.T) {
 	}
 	if of(long(mostFormBytes + 1)); k.bytes > mostFormBytes {
 		t.Errorf("%d bytes are known", k.bytes)
+	}
+}
+
+// TestAnswersOfFamilies: what a model writes behind reasoning, in the tags of its family and byte by byte, is of the form, and so
+// is what it writes beside tools, or it calls one. Where that cannot be told nothing is held, which is told.
+func TestAnswersOfFamilies(t *testing.T) {
+	free := map[string]bool{}
+	for name, f := range everyFamily(t) {
+		if dialect.CheckNames(name, "") != nil {
+			continue
+		}
+		for what, tools := range map[string][]chat.Tool{"": nil, " beside tools": weather()} {
+			g, _ := withConfig(t, toolless["chatml"], func(c *Config) { c.ToolParser = name })
+			g.cfg.Info.Thinking = true
+			end, answer := f.LeaveReasoning()
+			if g.family.Open != "" {
+				newDrawer(t, g, g.family.Opening()+"\nHm"+end+answer)
+			} else {
+				newDrawer(t, g, "")
+			}
+			for range 4 {
+				got, err := outcomeOf(t, g, &chat.Request{Form: &chat.Form{Kind: chat.FormSchema, Source: `{"enum": [[1, "<tool_call>"], "<a>"]}`}, Tools: tools, MaxTokens: 400})
+				if err != nil {
+					t.Fatalf("%s%s: %v", name, what, err)
+				}
+				if free[name+what] = !got.enforced; !got.enforced {
+					continue
+				}
+				if g.family.Open != "" && strings.TrimSpace(got.reasoning) != "Hm" {
+					t.Errorf("%s%s: %+v", name, what, got)
+				}
+				calls := tools != nil && slices.ContainsFunc(first(g.family.CallOpeners()), func(o string) bool {
+					return strings.TrimSpace(got.texts[0]) == strings.TrimSpace(o) || got.texts[0] == ""
+				})
+				if text := got.texts[0]; text != `[1, "<tool_call>"]` && text != `"<a>"` && !calls {
+					t.Errorf("%s%s: %q", name, what, text)
+				}
+			}
+		}
+	}
+	var names []string
+	for name, is := range free {
+		if is {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	// the template does not begin an answer of theirs, which stands behind marks; and calls that have no mark
+	want := "functionary, functionary beside tools, gemma3 beside tools, harmony, harmony beside tools, kimi_k3, kimi_k3 beside tools, llama3 beside tools, " +
+		"muse, muse beside tools, pythonic beside tools, solar, solar beside tools, xlam beside tools"
+	if got := strings.Join(names, ", "); got != want {
+		t.Errorf("not held: %s", got)
+	}
+}
+
+func first[A, B any](a A, _ B) A { return a }
+
+// TestAnswerSpent: a form that takes more work to follow than there may be ends the reply with an error; so does a token that
+// does not fit.
+func TestAnswerSpent(t *testing.T) {
+	g, _ := newTest(t, "")
+	r := &chat.Request{Messages: []chat.Message{text(chat.User, "Hi")}, Form: &chat.Form{Path: "response_format"}, Thinking: chat.Thinking{Mode: chat.Off}}
+	p, err := g.prompt(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := g.answers.newHeldForm(t.Context(), g.prompter, r, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spent := func(err error) bool {
+		var e *chat.Error
+		return errors.As(err, &e) && e.Kind == chat.Invalid && e.Bound == chat.BoundForm && e.Param == "response_format"
+	}
+	if _, _, err := constrain(nil, k.guide(1<<30), nil); !spent(err) { // so many replies that nothing is left for one
+		t.Errorf("at once: %v", err)
+	}
+	x := k.guide(1)
+	if _, _, err := constrain(nil, x, nil); err != nil {
+		t.Fatal(err)
+	}
+	open := g.cfg.Tokenizer.Encode("{", tokenizer.EncodeOptions{})[0]
+	if _, _, err := x.next(open); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := x.next(g.cfg.Tokenizer.Encode("[", tokenizer.EncodeOptions{})[0]); err == nil {
+		t.Error("a token that does not fit is taken")
 	}
 }
