@@ -46,14 +46,15 @@ func (e *ToolError) Unwrap() error { return e.Err }
 // cannot stand in the notation, or no arguments follow a schema), or a *grammar.LimitError. Of tools with the same name the
 // first counts.
 func New(ctx context.Context, n *dialect.Notation, tools []dialect.Tool, o Options) (*Form, error) {
-	w := &writer{Notation: n, b: grammar.NewBuilder(), literal: o.Literal, schemas: map[string]bool{}}
+	w := &writer{Notation: n, b: grammar.NewBuilder(), literal: o.Literal}
 	form := &Form{Unheld: map[string][]jsonschema.Unheld{}}
+	known := map[string]bool{}
 	var calls []*grammar.Expr
 	for _, t := range tools {
-		if w.schemas[t.Name] {
+		if known[t.Name] {
 			continue
 		}
-		w.schemas[t.Name] = true
+		known[t.Name] = true
 		args, unheld, err := w.arguments(ctx, t.Schema)
 		if err != nil {
 			return nil, &ToolError{t.Name, err}
@@ -84,7 +85,6 @@ type writer struct {
 	*dialect.Notation
 	b       *grammar.Builder
 	literal func(string) string
-	schemas map[string]bool
 }
 
 // text is a text of the notation, with what its words stand for.

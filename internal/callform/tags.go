@@ -10,10 +10,9 @@ import (
 // tags makes parameters that are written one by one.
 type tags struct {
 	*writer
-	closer string        // the tag that closes a value
-	texts  *grammar.Expr // what holds no end of a value
-	bare   *grammar.Expr // a text that stands as it is
-	cdata  *grammar.Expr // one within CDATA; nil where there is none
+	texts *grammar.Expr // what holds no end of a value
+	bare  *grammar.Expr // a text that stands as it is
+	cdata *grammar.Expr // one within CDATA; nil where there is none
 }
 
 const cdataOpen = "<![CDATA["
@@ -22,12 +21,13 @@ func (w *writer) tags() *tags {
 	b := w.b
 	_, behind, _ := strings.Cut(w.Param, "$value")
 	behind, _, _ = strings.Cut(behind, "$")
-	t := &tags{writer: w, closer: strings.TrimSpace(behind)}
-	t.texts = t.endless(t.closer)
+	closer := strings.TrimSpace(behind)
+	t := &tags{writer: w}
+	t.texts = t.endless(closer)
 	t.bare = t.texts
 	if w.CData {
 		t.bare = b.Except(t.bare, b.Seq(b.Literal(cdataOpen), b.Any()))
-		t.cdata = t.endless("]]>" + t.closer)
+		t.cdata = t.endless("]]>" + closer)
 	}
 	if w.Trim { // before the line end that is none of the value another one would be one with it
 		t.bare = b.Except(t.bare, b.Seq(b.Any(), b.Literal("\r")))
@@ -38,7 +38,7 @@ func (w *writer) tags() *tags {
 // endless is texts in which no value ends: a closing tag alone does not end one.
 func (t *tags) endless(closer string) *grammar.Expr {
 	b := t.b
-	e := b.Not(b.Never())
+	e := b.Any()
 	if len(t.Ends) > 0 {
 		e = b.Not(b.Seq(b.Any(), b.Literal(closer), b.Repeat(b.Choice(" ", "\t", "\r", "\n"), 0, -1), b.Choice(t.Ends...), b.Any()))
 	}
