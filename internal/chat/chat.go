@@ -69,7 +69,7 @@ type FormKind uint8
 const (
 	FormObject FormKind = iota // any JSON object
 	FormSchema                 // a JSON Schema
-	FormRegex                  // a regular expression of ECMA-262, which the whole text matches
+	FormRegex                  // a regular expression of Python, which the whole text matches
 	FormChoice                 // one of some texts
 	FormGBNF                   // a grammar in the notation of llama.cpp
 	FormLark                   // a grammar in the notation of Lark

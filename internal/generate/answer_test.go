@@ -152,7 +152,7 @@ func TestAnswers(t *testing.T) {
 		ends bool   // it always does
 	}{
 		"choice":  {chat.Form{Kind: chat.FormChoice, Choices: []string{"yes", "no", "no, never", "é"}}, `yes|no|no, never|é`, true},
-		"pattern": {chat.Form{Kind: chat.FormRegex, Source: `[a-c]{2,4}-\d+`}, `[a-c]{2,4}-[0-9]+`, false},
+		"pattern": {chat.Form{Kind: chat.FormRegex, Source: `[a-c]{2,4}-\d+`}, `[a-c]{2,4}-\p{Nd}+`, false},
 		"markup":  {chat.Form{Kind: chat.FormRegex, Source: `<(think|tool_call|b)>[^<]{0,9}</b>`}, `<(think|tool_call|b)>[^<]{0,9}</b>`, false},
 		"grammar": {chat.Form{Kind: chat.FormGBNF, Source: `root ::= "[" (root ("," root)*)? "]"`}, `[\[\],]+`, false},
 		"object":  {chat.Form{}, `\{.*\}`, false},

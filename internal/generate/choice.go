@@ -203,10 +203,11 @@ func (c *choice) token(t engine.Token) {
 			c.text(text)
 		}
 	}
-	if before || c.parser.InReasoning() {
+	reasons := before || c.parser.InReasoning()
+	if reasons {
 		c.usage.Reasoning++
 	}
-	if c.calls.open || c.r.Form != nil { // what repeats itself there is data
+	if c.calls.open || c.r.Form != nil && !reasons { // what repeats itself there is data
 		return
 	}
 	if c.end.looping = c.circles.found(c.m.tok, c.ids); c.end.looping {

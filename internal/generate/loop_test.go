@@ -85,7 +85,12 @@ func TestLoopEndsReply(t *testing.T) {
 	if r.Form = new(chat.Form); reply() != chat.FinishStop {
 		t.Error("a form is cut")
 	}
-	r.Form = nil
+	words := s.reply
+	s.reply = slices.Concat(g.guard.Plain("<think>\n"), words)
+	if f := reply(); f != chat.FinishLength {
+		t.Errorf("reasoning before a form: %s", f)
+	}
+	r.Form, s.reply = nil, words
 	g.cfg.Loop.MinCount = 60
 	if f := reply(); f != chat.FinishStop {
 		t.Errorf("not often enough: %s", f)
