@@ -225,9 +225,10 @@ func (c *choice) text(s string) {
 
 // answers takes a token of a reply whose text is held to a form.
 func (c *choice) answers(id int32, text string) {
+	before := c.answer.state
 	pieces, _ := c.answer.take(c.pieces[:0], id, text)
-	if c.answer.state == answerCalls && c.answer.held != "" { // what ends turns counts again
-		c.stop, c.answer.held = newStopper(slices.Concat(c.r.Stop, c.m.endTexts)), ""
+	if c.answer.state == answerCalls && before != answerCalls { // what ends turns counts again
+		c.stop = newStopper(slices.Concat(c.r.Stop, c.m.endTexts))
 	}
 	c.read(pieces, false)
 }

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import openai
 from hearth import Server
+from pydantic import BaseModel
 
 try:
     import agents
@@ -21,6 +22,11 @@ SCRIPT = Path(__file__).resolve().parents[1] / "scripted.jsonl"
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"], "additionalProperties": False}
 TOOL = {"type": "function", "name": "get_weather", "description": "The weather in a city.", "parameters": SCHEMA, "strict": False}
 RUN = {"type": "custom", "name": "run", "description": "Runs a command."}
+
+
+class City(BaseModel):
+    city: str
+    people: int
 
 
 class Served(unittest.TestCase):
@@ -85,6 +91,10 @@ class Scripted(Served):
             self.assertEqual(self.said(self.both(input="think", **reasoning))[1], [("reasoning", "Hmm."), ("message", "Yes.")])
         r = self.client.responses.create(model="demo", input="think", include=["reasoning.encrypted_content"], store=False)
         self.assertTrue(r.output[0].encrypted_content)
+
+    def test_parse(self):
+        r = self.client.responses.parse(model="demo", input="as JSON", text_format=City)
+        self.assertEqual(r.output_parsed, City(city="Paris", people=2))
 
     def test_tool_loop(self):
         """Once as a client that sends all, once as one that names the response before."""
@@ -294,6 +304,18 @@ class Agents(Served):
             return result.final_output, result.last_agent.name
 
         return asyncio.run(main())
+
+    def test_output_type(self):
+        agents.set_tracing_disabled(True)
+
+        async def main():
+            client = openai.AsyncOpenAI(base_url=self.server.url + "/v1", api_key="any")
+            model = agents.OpenAIResponsesModel(model="demo", openai_client=client)
+            result = await agents.Runner.run(agents.Agent(name="typed", model=model, output_type=City), "as JSON")
+            await client.close()
+            return result.final_output
+
+        self.assertEqual(asyncio.run(main()), City(city="Paris", people=2))
 
     def test_hand_off(self):
         agents.set_tracing_disabled(True)
