@@ -306,6 +306,27 @@ func TestForms(t *testing.T) {
 	}
 }
 
+// TestAnswersWide: a schema of 200 members is held to.
+func TestAnswersWide(t *testing.T) {
+	g, _ := newTest(t, "")
+	newDrawer(t, g, "")
+	var members, names []string
+	for i := range 200 {
+		members = append(members, fmt.Sprintf(`"f%d": {"type": "boolean"}`, i))
+		names = append(names, fmt.Sprintf(`"f%d"`, i))
+	}
+	form := &chat.Form{Kind: chat.FormSchema, Strict: true, Source: `{"type": "object", "properties": {` + strings.Join(members, ", ") + `}, "required": [` +
+		strings.Join(names, ", ") + `], "additionalProperties": false}`}
+	got, err := outcomeOf(t, g, &chat.Request{Form: form, Thinking: chat.Thinking{Mode: chat.Off}, MaxTokens: 4000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all map[string]bool
+	if err := json.Unmarshal([]byte(got.texts[0]), &all); err != nil || len(all) != 200 || got.finish != chat.FinishStop {
+		t.Errorf("%s: %v, %d members", got.finish, err, len(all))
+	}
+}
+
 // TestAnswersOfFamilies: what a model writes behind reasoning, in the tags of its family and byte by byte, is of the form, and so
 // is what it writes beside tools, or it calls one. Where that cannot be told nothing is held, which is told.
 func TestAnswersOfFamilies(t *testing.T) {
@@ -329,6 +350,11 @@ func TestAnswersOfFamilies(t *testing.T) {
 					t.Fatalf("%s%s: %v", name, what, err)
 				}
 				if free[name+what] = !got.enforced; !got.enforced {
+					var e *chat.Error
+					_, err := outcomeOf(t, g, &chat.Request{Form: &chat.Form{Strict: true, Path: "response_format"}, Tools: tools})
+					if !errors.As(err, &e) || e.Kind != chat.Invalid || e.Param != "response_format" {
+						t.Errorf("%s%s, strict: %v", name, what, err)
+					}
 					continue
 				}
 				if g.family.Open != "" && strings.TrimSpace(got.reasoning) != "Hm" {
