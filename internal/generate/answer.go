@@ -279,7 +279,10 @@ func (x *answer) begin(at int) {
 func (x *answer) take(dst []dialect.Piece, id int32, text string) (pieces []dialect.Piece, ok bool) {
 	switch x.state {
 	case answerWrites:
-		return append(dst, dialect.Piece{Kind: dialect.Text, Text: text}), true
+		if text != "" {
+			dst = append(dst, dialect.Piece{Kind: dialect.Text, Text: text})
+		}
+		return dst, true
 	case answerCalls:
 		return x.parser.Feed(dst, text), true
 	case answerReasons:
@@ -353,18 +356,22 @@ func (x *answer) settle(dst []dialect.Piece) []dialect.Piece {
 	return dst
 }
 
-// finish is where the reply ends: cut off, or by itself.
-func (x *answer) finish(dst []dialect.Piece) []dialect.Piece {
+// finish is where the reply ends, cut off or by itself, with what the decoder held of its text.
+func (x *answer) finish(dst []dialect.Piece, text string) []dialect.Piece {
 	switch x.state {
 	case answerWrites:
 	case answerBegins:
-		for _, w := range x.ways {
-			if w.kind == wayWrites && len(x.held) > w.from {
-				dst = append(dst, dialect.Piece{Kind: dialect.Text, Text: x.held[w.from:]})
-			}
+		text = x.held + text
+		at := slices.IndexFunc(x.ways, func(w way) bool { return w.kind == wayWrites })
+		if at < 0 {
+			return dst
 		}
+		text = text[x.ways[at].from:]
 	default:
-		return x.parser.Finish(dst)
+		return x.parser.Finish(x.parser.Feed(dst, text))
+	}
+	if text != "" {
+		dst = append(dst, dialect.Piece{Kind: dialect.Text, Text: text})
 	}
 	return dst
 }

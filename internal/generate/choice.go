@@ -152,10 +152,10 @@ func (c *choice) rest(whole bool) {
 		if c.tape != nil {
 			c.tape.decoded(text)
 		}
-		c.text(text)
 		if c.answer != nil {
-			c.read(c.answer.finish(c.pieces[:0]), !whole)
+			c.read(c.answer.finish(c.pieces[:0], text), !whole)
 		} else {
+			c.text(text)
 			c.read(c.parser.Finish(c.pieces[:0]), !whole)
 		}
 	}
