@@ -32,7 +32,7 @@ var layers = map[string][]string{
 	"catalog":        {"chat", "hub", "dialect", "generate", "embed", "engine", "remote", "model", "tokenizer", "backend", "kv", "config", "demo", "script", "tier", "regular"},
 	"embed":          {"chat", "tokenizer", "model", "backend", "watchdog"},
 	"script":         {"chat", "generate", "tokenizer", "engine", "kv", "regular"},
-	"generate":       {"chat", "jinja", "tokenizer", "dialect", "transcript", "grammar", "grammar/regex", "grammar/gbnf", "grammar/jsonschema", "grammar/lark", "schema", "engine", "sample", "regular", "jsonc"},
+	"generate":       {"callform", "chat", "jinja", "tokenizer", "dialect", "transcript", "grammar", "grammar/regex", "grammar/gbnf", "grammar/jsonschema", "grammar/lark", "schema", "engine", "sample", "regular", "jsonc"},
 	"dialect":        {"schema"},
 	"callform":       {"dialect", "grammar", "grammar/jsonschema", "schema"},
 	"transcript":     {"tokenizer", "retention"},

@@ -99,6 +99,7 @@ type outcome struct {
 	texts     []string
 	reasoning string
 	calls     []string
+	args      []string // of the calls
 	finish    chat.Finish
 	enforced  bool
 	logprobs  string // bytes of the tokens of its text
@@ -134,7 +135,7 @@ func outcomeOf(t *testing.T, g *Generator, r *chat.Request) (out outcome, err er
 		case chat.EventReasoning:
 			out.reasoning += e.Text
 		case chat.EventToolEnd:
-			out.calls = append(out.calls, e.Call.Name)
+			out.calls, out.args = append(out.calls, e.Call.Name), append(out.args, string(e.Call.Arguments))
 		case chat.EventFinish:
 			if out.finish == "" {
 				out.finish = e.Finish

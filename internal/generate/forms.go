@@ -40,9 +40,20 @@ type madeForm struct {
 	bytes  int
 }
 
-// of gives the grammar of a form. It is made by whoever asks first.
+// of gives the grammar of a form.
 func (k *forms) of(ctx context.Context, f *chat.Form) (*madeForm, error) {
 	key, bytes := formKey(f)
+	return k.get(key, bytes, func() (*madeForm, error) {
+		m, err := makeForm(ctx, f)
+		if err != nil {
+			return nil, formError(f, err)
+		}
+		return m, nil
+	})
+}
+
+// get gives what is kept under a key. It is made by whoever asks first.
+func (k *forms) get(key [sha256.Size]byte, bytes int, make func() (*madeForm, error)) (*madeForm, error) {
 	k.mu.Lock()
 	e, ok := k.known[key]
 	if ok {
@@ -52,9 +63,9 @@ func (k *forms) of(ctx context.Context, f *chat.Form) (*madeForm, error) {
 	if ok {
 		return e.Value.(*madeForm), nil
 	}
-	m, err := makeForm(ctx, f)
+	m, err := make()
 	if err != nil {
-		return nil, formError(f, err)
+		return nil, err
 	}
 	m.key, m.bytes = key, bytes
 	k.keep(m)

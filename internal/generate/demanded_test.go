@@ -1,0 +1,85 @@
+package generate
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"hearth/internal/chat"
+	"hearth/internal/dialect"
+)
+
+// TestDemanded: a call that a request demands is of the tool and has arguments that follow its schema, in every family, drawn from
+// what may come and from nothing else.
+func TestDemanded(t *testing.T) {
+	const schema = `{"type": "object", "properties": {"city": {"enum": ["Paris", "Rome </parameter>"]}, "on": {"type": "boolean"},
+		"list": {"type": "array", "items": {"enum": [1, "x"]}, "maxItems": 3}}, "required": ["city", "on"], "additionalProperties": false}`
+	tools := []chat.Tool{{Name: "f", Parameters: json.RawMessage(schema)}, {Name: "g", Parameters: json.RawMessage(`{"type": "object", "additionalProperties": false}`)}}
+	held := 0
+	for name := range everyFamily(t) {
+		if dialect.CheckNames(name, "") != nil {
+			continue
+		}
+		g, _ := withConfig(t, toolless["chatml"], func(c *Config) { c.ToolParser = name })
+		if g.family.Force == nil {
+			continue
+		}
+		newDrawer(t, g, "")
+		if len(g.stopIDs) == 0 { // nothing ends a reply here
+			continue
+		}
+		held++
+		for i := range 12 {
+			choice := chat.ToolChoice{Kind: chat.ChoiceNamed, Name: "f", Single: true}
+			if i%3 == 0 && g.family.Force("") != "" {
+				choice = chat.ToolChoice{Kind: chat.ChoiceRequired, Single: true}
+			}
+			got, err := outcomeOf(t, g, &chat.Request{Tools: tools, Choice: choice, MaxTokens: 2000})
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if len(got.calls) != 1 || strings.TrimSpace(got.texts[0]) != "" {
+				t.Fatalf("%s: %+v", name, got)
+			}
+			tool, args := got.calls[0], got.args[0]
+			var v struct {
+				City *string
+				On   *bool
+				List []any
+			}
+			d := json.NewDecoder(strings.NewReader(args))
+			d.DisallowUnknownFields()
+			if err := d.Decode(&v); err != nil {
+				t.Fatalf("%s: %q: %v", name, args, err)
+			}
+			fits := v.City != nil && (*v.City == "Paris" || *v.City == "Rome </parameter>") && v.On != nil &&
+				!slices.ContainsFunc(v.List, func(x any) bool { return x != 1.0 && x != "x" })
+			if choice.Kind == chat.ChoiceNamed && tool != "f" || tool == "f" && !fits || tool == "g" && args != "{}" {
+				t.Errorf("%s: %s %q", name, tool, args)
+			}
+		}
+	}
+	if held < 33 {
+		t.Errorf("%d families were held", held)
+	}
+}
+
+// TestDemandedErrors: a call that cannot be written is an error of the request, in families whose calls were not guided before too.
+func TestDemandedErrors(t *testing.T) {
+	for _, name := range []string{"qwen3_coder", "mistral", "lfm2"} {
+		g, _ := withConfig(t, toolless["chatml"], func(c *Config) { c.ToolParser = name })
+		newDrawer(t, g, "")
+		for schema, msg := range map[string]string{
+			`{"type": "object", "properties": {"a": false}, "required": ["a"]}`: "none can be written",
+			`{"type": "object", "properties": {"a": {"$ref": "#/nowhere"}}}`:    "/properties/a",
+		} {
+			_, err := outcomeOf(t, g, &chat.Request{Tools: []chat.Tool{{Name: "f", Parameters: json.RawMessage(schema)}}, Choice: chat.ToolChoice{Kind: chat.ChoiceRequired}})
+			var e *chat.Error
+			if !errors.As(err, &e) || e.Kind != chat.Invalid || e.Param != "tools" || !strings.Contains(e.Msg, msg) {
+				t.Errorf("%s: %s: %v", name, schema, err)
+			}
+		}
+	}
+}
