@@ -56,7 +56,8 @@ func (a *answerForms) newDemand(ctx context.Context, r *chat.Request, p *prompt,
 	return k, nil
 }
 
-// literal is a text of the family's as a grammar asks for it: special tokens by their marks, and those that end a reply not at all.
+// literal is a text of the family's as a grammar asks for it: special tokens by their marks, and those that end a reply not
+// at all.
 func (a *answerForms) literal(text string) string {
 	marks := slices.Clone(a.family.Markers)
 	slices.SortFunc(marks, func(x, y string) int { return cmp.Or(cmp.Compare(len(y), len(x)), strings.Compare(x, y)) })

@@ -11,8 +11,8 @@ import (
 	"hearth/internal/dialect"
 )
 
-// TestDemanded: a call that a request demands is of the tool and has arguments that follow its schema, in every family, drawn from
-// what may come and from nothing else.
+// TestDemanded: a call that a request demands is of the tool and has arguments that follow its schema, in every family, drawn
+// from what may come and from nothing else.
 func TestDemanded(t *testing.T) {
 	const schema = `{"type": "object", "properties": {"city": {"enum": ["Paris", "Rome </parameter>"]}, "on": {"type": "boolean"},
 		"list": {"type": "array", "items": {"enum": [1, "x"]}, "maxItems": 3}}, "required": ["city", "on"], "additionalProperties": false}`
@@ -66,7 +66,7 @@ func TestDemanded(t *testing.T) {
 	}
 }
 
-// TestDemandedErrors: a call that cannot be written is an error of the request, in families whose calls were not guided before too.
+// TestDemandedErrors: a call that cannot be written is an error of the request.
 func TestDemandedErrors(t *testing.T) {
 	for _, name := range []string{"qwen3_coder", "mistral", "lfm2"} {
 		g, _ := withConfig(t, toolless["chatml"], func(c *Config) { c.ToolParser = name })
