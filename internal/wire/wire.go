@@ -10,7 +10,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -223,18 +225,29 @@ func Marshal(v any) []byte {
 
 // Method routes one method to h and answers the others with 405 in the shape of fail. GET serves HEAD too.
 func Method(fail ErrorWriter, method string, h http.HandlerFunc) http.Handler {
+	return Methods(fail, map[string]http.HandlerFunc{method: h})
+}
+
+// Methods is Method for several, each with a handler of its own.
+func Methods(fail ErrorWriter, handlers map[string]http.HandlerFunc) http.Handler {
+	names := slices.Sorted(maps.Keys(handlers))
+	allow := strings.Join(append(names, http.MethodOptions), ", ")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == method || r.Method == http.MethodHead && method == http.MethodGet {
+		method := r.Method
+		if method == http.MethodHead {
+			method = http.MethodGet
+		}
+		if h := handlers[method]; h != nil {
 			h(w, r)
 			return
 		}
-		w.Header().Set("Allow", method+", "+http.MethodOptions)
+		w.Header().Set("Allow", allow)
 		if r.Method == http.MethodOptions {
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}
 		fail(w, r, &chat.Error{Kind: chat.Invalid, Code: CodeMethod,
-			Msg: "method " + Clip(r.Method, mostShown) + " is not allowed on " + Clip(r.URL.Path, mostShown) + "; use " + method})
+			Msg: "method " + Clip(r.Method, mostShown) + " is not allowed on " + Clip(r.URL.Path, mostShown) + "; use " + strings.Join(names, " or ")})
 	})
 }
 

@@ -21,37 +21,15 @@ const (
 
 // mountConversations registers the routes of conversations.
 func (h handler) mountConversations(mux *http.ServeMux, base string) {
-	wire.Handle(mux, base, "/conversations", wire.Method(h.WriteError, http.MethodPost, h.createConversation))
-	wire.Handle(mux, base, "/conversations/{id}", http.HandlerFunc(h.oneConversation))
-	wire.Handle(mux, base, "/conversations/{id}/items", http.HandlerFunc(h.conversationItems))
-	wire.Handle(mux, base, "/conversations/{id}/items/{item}", http.HandlerFunc(h.oneItem))
-}
-
-func (h handler) oneConversation(w http.ResponseWriter, r *http.Request) {
-	switch r.Method {
-	case http.MethodPost:
-		h.updateConversation(w, r)
-	case http.MethodDelete:
-		h.removeConversation(w, r)
-	default:
-		wire.Method(h.WriteError, http.MethodGet, h.retrieveConversation).ServeHTTP(w, r)
+	type methods = map[string]http.HandlerFunc
+	for path, by := range map[string]methods{
+		"/conversations":                   {http.MethodPost: h.createConversation},
+		"/conversations/{id}":              {http.MethodGet: h.retrieveConversation, http.MethodPost: h.updateConversation, http.MethodDelete: h.removeConversation},
+		"/conversations/{id}/items":        {http.MethodGet: h.listItems, http.MethodPost: h.addItems},
+		"/conversations/{id}/items/{item}": {http.MethodGet: h.retrieveItem, http.MethodDelete: h.removeItem},
+	} {
+		wire.Handle(mux, base, path, wire.Methods(h.WriteError, by))
 	}
-}
-
-func (h handler) conversationItems(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodPost {
-		h.addItems(w, r)
-		return
-	}
-	wire.Method(h.WriteError, http.MethodGet, h.listItems).ServeHTTP(w, r)
-}
-
-func (h handler) oneItem(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodDelete {
-		h.removeItem(w, r)
-		return
-	}
-	wire.Method(h.WriteError, http.MethodGet, h.retrieveItem).ServeHTTP(w, r)
 }
 
 // conversationObject is the conversation object.

@@ -46,7 +46,7 @@ func (p Protocol) Mount(mux *http.ServeMux, o wire.Options) {
 		wire.Handle(mux, base, "/responses", create)
 		wire.Handle(mux, base, "/responses/input_tokens", count)
 		wire.Handle(mux, base, "/responses/compact", compact)
-		wire.Handle(mux, base, "/responses/{id}", http.HandlerFunc(h.one))
+		wire.Handle(mux, base, "/responses/{id}", wire.Methods(p.WriteError, map[string]http.HandlerFunc{http.MethodGet: h.retrieve, http.MethodDelete: h.remove}))
 		wire.Handle(mux, base, "/responses/{id}/cancel", wire.Method(p.WriteError, http.MethodPost, h.cancelOne))
 		wire.Handle(mux, base, "/responses/{id}/input_items", wire.Method(p.WriteError, http.MethodGet, h.inputItems))
 		h.mountConversations(mux, base)
@@ -91,15 +91,6 @@ func (h handler) responses(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	wire.Method(h.WriteError, http.MethodPost, h.create).ServeHTTP(w, r)
-}
-
-// one answers for a response that is stored.
-func (h handler) one(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodDelete {
-		h.remove(w, r)
-		return
-	}
-	wire.Method(h.WriteError, http.MethodGet, h.retrieve).ServeHTTP(w, r)
 }
 
 func (h handler) create(w http.ResponseWriter, r *http.Request) {
