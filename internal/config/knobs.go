@@ -241,7 +241,7 @@ var Knobs = slices.Concat([]Knob{
 		Doc:  "tools under a chat template that has no place for them: auto puts them into the system text with the form of a call, never leaves them out and refuses requests that demand a call; docs/templates.md has the text",
 		bind: func(c *Config) pflag.Value { return choice(&c.ToolsInPrompt, "auto", "never") }},
 	{Flag: "constrain-tools", Also: []string{"tool-grammar"}, Group: Sampling, PerModel: true,
-		Doc:  "keep tool calls to the declared tools and their schemas while they are written; auto does so where that costs next to nothing, which is not on Apple's GPU; docs/dialects.md has the forms that can be kept",
+		Doc:  "keep tool calls that no request demands to the declared tools and their schemas while they are written (those that are demanded always are); auto does so where that costs next to nothing, which is not on Apple's GPU; docs/dialects.md has the forms that can be kept",
 		bind: func(c *Config) pflag.Value { return choice(&c.ConstrainTools, "auto", "always", "never") }},
 	{Flag: "runaway-stop", Group: Sampling, PerModel: true,
 		Doc:  "end a greedy reply (temperature 0) as at its max_tokens when its last 1,024 tokens repeat one run of at most 64 that does not stand in the prompt; never in calls and JSON that was asked for; false also leaves out the repetition_detection of a model's folder",
