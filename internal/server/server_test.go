@@ -303,6 +303,9 @@ func TestOrigins(t *testing.T) {
 		if want == 200 && allowed != origin || want == 403 && allowed != "" {
 			t.Errorf("Origin %q: allow-origin %q", origin, allowed)
 		}
+		if shown := w.Header().Get("Access-Control-Expose-Headers"); want == 200 && !strings.Contains(shown, "x-hearth-truncation, x-hearth-schema, request-id") {
+			t.Errorf("Origin %q: it may read %q", origin, shown)
+		}
 		if want == 403 && !strings.Contains(w.Body.String(), "--allowed-origins") {
 			t.Errorf("Origin %q: the 403 does not name the flag: %s", origin, w.Body)
 		}

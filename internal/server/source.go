@@ -123,6 +123,9 @@ func fits(pattern, s string) bool {
 	return pattern == "*" || len(s) > len(before)+len(after) && strings.HasPrefix(s, before) && strings.HasSuffix(s, after)
 }
 
+// exposed are the headers of replies that pages may read.
+var exposed = strings.ToLower(strings.Join(wire.PromptHeaders[:], ", ")) + ", request-id, x-request-id, x-should-retry, retry-after, retry-after-ms"
+
 // checkSource applies the guard, answers CORS preflights and marks replies readable for the pages let through.
 func (s *Server) checkSource(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -144,7 +147,7 @@ func (s *Server) checkSource(next http.Handler) http.Handler {
 		}
 		h := w.Header()
 		h.Set("Access-Control-Allow-Origin", origin)
-		h.Set("Access-Control-Expose-Headers", "request-id, x-request-id, x-hearth-cache, x-hearth-parting, x-hearth-history, x-hearth-max-tokens, x-hearth-schema, x-should-retry, retry-after, retry-after-ms")
+		h.Set("Access-Control-Expose-Headers", exposed)
 		if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
 			preflight(w, r)
 			return

@@ -72,8 +72,8 @@ func (o Options) Stream(w http.ResponseWriter, r *http.Request, req *chat.Reques
 	g := coalescer{most: o.Interval, send: enc.Event}
 	err := o.feed(ctx, req, enc, func(e *chat.Event) bool {
 		if e.Kind == chat.EventStart {
-			for _, h := range promptHeaders(e.Usage) {
-				s.header(h[0], h[1])
+			for i, value := range promptHeaders(e.Usage) {
+				s.header(PromptHeaders[i], value)
 			}
 		}
 		g.event(e)
@@ -105,9 +105,9 @@ func (o Options) Collect(w http.ResponseWriter, r *http.Request, req *chat.Reque
 	}
 	switch {
 	case err == nil:
-		for _, h := range promptHeaders(InfoFrom(r.Context()).Usage) {
-			if h[1] != "" {
-				w.Header().Set(h[0], h[1])
+		for i, value := range promptHeaders(InfoFrom(r.Context()).Usage) {
+			if value != "" {
+				w.Header().Set(PromptHeaders[i], value)
 			}
 		}
 		WriteJSON(w, http.StatusOK, enc.Body())
@@ -148,11 +148,14 @@ const SchemaHeader = "X-Hearth-Schema"
 // SchemaEnforced is its value where the text is held to the form while it is written.
 const SchemaEnforced = "enforced"
 
-// promptHeaders are names and values of the headers that say what became of a prompt, where that is known before the headers
-// go out, which never wait for it. An empty value is not sent.
-func promptHeaders(u *chat.Usage) (headers [6][2]string) {
+// PromptHeaders are the headers that say what became of a prompt.
+var PromptHeaders = [...]string{"X-Hearth-Cache", "X-Hearth-Parting", HistoryHeader, "X-Hearth-Max-Tokens", "X-Hearth-Truncation", SchemaHeader}
+
+// promptHeaders are the values of PromptHeaders, where they are known before the headers go out, which never wait for them. An
+// empty one is not sent.
+func promptHeaders(u *chat.Usage) (values [len(PromptHeaders)]string) {
 	if u == nil {
-		return headers
+		return values
 	}
 	cache, history, most, dropped, schema := "", "", "", "", ""
 	if u.Hit != "" {
@@ -179,8 +182,7 @@ func promptHeaders(u *chat.Usage) (headers [6][2]string) {
 	if u.Enforced {
 		schema = SchemaEnforced
 	}
-	return [6][2]string{{"X-Hearth-Cache", cache}, {"X-Hearth-Parting", PartingText(u)}, {HistoryHeader, history}, {"X-Hearth-Max-Tokens", most},
-		{"X-Hearth-Truncation", dropped}, {SchemaHeader, schema}}
+	return [...]string{cache, PartingText(u), history, most, dropped, schema}
 }
 
 // PartingText is the text before and after the place where a prompt parted from what its caller left before, as two strings in

@@ -29,10 +29,10 @@ type request struct {
 	kept      bool            // it is kept there, by its connection or by a conversation
 	warm      bool            // only its prompt is computed, for what builds on it
 	previous  string          // the response that it builds on
+	link      *link           // that response, if it is its connection's
 	compacts  bool            // its answer is a summary of the conversation
 	summed    int             // the place of a summary in Messages, counted from their end; 0: there is none
 	threshold int             // tokens of the prompt above which there is such a summary before the answer; 0: there is none
-	link      *link           // that response, if it is its connection's
 	input     []store.Item    // as it is kept
 
 	conversation string // that it is made on
@@ -104,7 +104,7 @@ func decode(body wire.Value, d *decoder) (*request, *chat.Error) {
 	d.reasoning(body.Get("reasoning"))
 	d.include(body)
 	d.text(body.Get("text"))
-	d.r.format = d.Guided(&d.r.Request, body, d.r.format)
+	r.format = d.Guided(&r.Request, body, r.format)
 	d.others(body)
 	d.management(body)
 	if err := d.Err(); err != nil {
