@@ -90,6 +90,30 @@ func special() map[string]string {
 	}
 }
 
+// refusedWith is what a broken request was told; "-" stands for what was null.
+type refusedWith struct{ Message, Type, Param, Code string }
+
+// answered reads the answer to a broken request, which says what is wrong, and where unless it is the body itself.
+func answered(t *testing.T, name string, status int, reply string) refusedWith {
+	t.Helper()
+	var e struct {
+		Error struct {
+			Message, Type string
+			Param, Code   *string
+		}
+	}
+	if err := json.Unmarshal([]byte(reply), &e); err != nil || e.Error.Message == "" || e.Error.Type == "" || e.Error.Param == nil && !strings.HasPrefix(name, "body") {
+		t.Errorf("%s: %d %s", name, status, reply)
+	}
+	or := func(s *string) string {
+		if s == nil {
+			return "-"
+		}
+		return *s
+	}
+	return refusedWith{e.Error.Message, e.Error.Type, or(e.Error.Param), or(e.Error.Code)}
+}
+
 // TestBadRequests: no broken request reaches a model, gets a 5xx, or is answered without its place, and all paths answer alike.
 func TestBadRequests(t *testing.T) {
 	var table strings.Builder
@@ -103,30 +127,13 @@ func TestBadRequests(t *testing.T) {
 			continue
 		}
 		refused++
-		var e struct {
-			Error struct {
-				Message, Type string
-				Param, Code   *string
-			}
-		}
-		if err := json.Unmarshal([]byte(reply), &e); err != nil || e.Error.Message == "" || e.Error.Type == "" {
-			t.Errorf("%s: %d %s", name, status, reply)
-		}
-		param, code := "-", "-"
-		if e.Error.Param != nil {
-			param = *e.Error.Param
-		} else if !strings.HasPrefix(name, "body") {
-			t.Errorf("%s: no param: %s", name, reply)
-		}
-		if e.Error.Code != nil {
-			code = *e.Error.Code
-		}
+		e := answered(t, name, status, reply)
 		for _, path := range []string{"", "/openai", "/openai/v1", "/openai/deployments/m"} {
 			if s, again := wiretest.Post(t, Protocol{}, path+"/responses", bodies[name]); s != status || again != reply {
 				t.Errorf("%s at %s: %d %s, want %d %s", name, path, s, again, status, reply)
 			}
 		}
-		fmt.Fprintf(&table, "%s\n\t%d %s param=%s code=%s: %s\n", name, status, e.Error.Type, param, code, strings.TrimPrefix(e.Error.Message, param+": "))
+		fmt.Fprintf(&table, "%s\n\t%d %s param=%s code=%s: %s\n", name, status, e.Type, e.Param, e.Code, strings.TrimPrefix(e.Message, e.Param+": "))
 	}
 	if refused < 150 {
 		t.Errorf("only %d requests were refused", refused)
