@@ -2,7 +2,6 @@ package responses
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -11,7 +10,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,24 +19,6 @@ import (
 	"hearth/internal/wire"
 	"hearth/internal/wire/wiretest"
 )
-
-// logged are the lines of a server's log.
-type logged struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logged) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *logged) lines() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Split(strings.TrimSpace(l.text.String()), "\n")
-}
 
 func named(name string) config.Key {
 	k := config.PlainKey(name)
@@ -62,7 +42,7 @@ func TestBackgroundServer(t *testing.T) {
 				all, err := gated(gate, steps[:2], steps[2:])(r)
 				return append([]wiretest.Step{{Event: all[0].Event, Before: func(context.Context) { begun <- r.Origin.ID }}}, all[1:]...), err
 			}
-			dir, log := t.TempDir(), &logged{}
+			dir, log := t.TempDir(), newLines()
 			s := server.New(server.Options{Models: g, Protocols: []wire.Protocol{Protocol{Store: newStore(t, dir)}}, Keys: []config.Key{named("ada"), named("bob")},
 				Health: func() server.Health { return server.Health{} }, Drain: tt.drain, Log: slog.New(slog.NewTextHandler(log, nil))})
 			l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -122,7 +102,7 @@ func TestBackgroundServer(t *testing.T) {
 				t.Errorf("%q", got)
 			}
 			var calls int
-			for _, line := range log.lines() {
+			for _, line := range log.all() {
 				if strings.Contains(line, "id="+callID) {
 					calls++
 					for _, want := range []string{"method=POST", "path=/v1/responses", "key=ada", "model=test-model", "prompt_tokens=3"} {
@@ -132,7 +112,7 @@ func TestBackgroundServer(t *testing.T) {
 					}
 				}
 			}
-			if all := strings.Join(log.lines(), "\n"); calls != 1 || strings.Count(all, "msg=request") != 5 || strings.Count(all, "prompt_tokens=") != 2 {
+			if all := strings.Join(log.all(), "\n"); calls != 1 || strings.Count(all, "msg=request") != 5 || strings.Count(all, "prompt_tokens=") != 2 {
 				t.Errorf("%d lines, all:\n%s", calls, all)
 			}
 		})

@@ -36,11 +36,24 @@ type lines struct {
 	more sync.Cond
 }
 
+func newLines() *lines {
+	l := &lines{}
+	l.more.L = &l.mu
+	return l
+}
+
 func (l *lines) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.more.Broadcast()
 	return l.b.Write(b)
+}
+
+// all are the lines so far.
+func (l *lines) all() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Split(strings.TrimSpace(l.b.String()), "\n")
 }
 
 // wait waits until text was written n times.
@@ -76,8 +89,7 @@ type socketServer struct {
 
 func serveSockets(t *testing.T, g *wiretest.Generator, set func(p *Protocol, o *server.Options)) *socketServer {
 	t.Helper()
-	s := &socketServer{log: &lines{}}
-	s.log.more.L = &s.log.mu
+	s := &socketServer{log: newLines()}
 	p := Protocol{Sockets: 8}
 	o := server.Options{Models: g, HostNames: []string{}, Health: func() server.Health { return server.Health{} },
 		Log: slog.New(slog.NewJSONHandler(s.log, nil))}
