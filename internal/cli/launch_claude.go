@@ -1,6 +1,9 @@
 package cli
 
-import "strconv"
+import (
+	"cmp"
+	"strconv"
+)
 
 // Claude Code takes no smaller window for compaction as a setting, and compacts where the longest reply and claudeSpare more
 // would not fit any more.
@@ -29,16 +32,10 @@ variables; with --print they are printed for a shell instead, and nothing is run
 // claudeEnv points Claude Code at a server: every tier it knows is the one model, its key is the server's, and it knows
 // how long the context is, so that it compacts in time.
 func claudeEnv(t *target) [][2]string {
-	key, small := t.Key, t.Small
-	if key == "" {
-		key = "hearth" // any will do, but there must be one
-	}
-	if small == "" {
-		small = t.Model
-	}
+	small := cmp.Or(t.Small, t.Model)
 	env := [][2]string{
 		{"ANTHROPIC_BASE_URL", t.URL},
-		{"ANTHROPIC_AUTH_TOKEN", key},
+		{"ANTHROPIC_AUTH_TOKEN", t.anyKey()},
 		{"ANTHROPIC_API_KEY", ""}, // Claude Code would ask which of the two to use
 		{"ANTHROPIC_MODEL", t.Model},
 		{"ANTHROPIC_DEFAULT_OPUS_MODEL", t.Model},

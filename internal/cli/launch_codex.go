@@ -67,10 +67,6 @@ func codexKnown(ctx context.Context, program string) error {
 // codexSettings points Codex at a server by a provider of its own: the one it has built in wants a login, and would show this
 // server the user's key. It compacts a conversation before the context is full, and asks no other host.
 func codexSettings(t *target) (args []string, env [][2]string) {
-	key := t.Key
-	if key == "" {
-		key = "hearth" // any will do, but there must be one
-	}
 	for _, s := range []struct {
 		key   string
 		value any
@@ -98,5 +94,5 @@ func codexSettings(t *target) (args []string, env [][2]string) {
 		}
 		args = append(args, "-c", s.key+"="+string(value))
 	}
-	return args, [][2]string{{codexKey, key}}
+	return args, [][2]string{{codexKey, t.anyKey()}}
 }

@@ -57,6 +57,9 @@ func (t *target) about(a *agent) string {
 	return fmt.Sprintf("hearth: %s uses %s at %s (process %d): %s%s, %d tokens of context, %s\n", a.name, which, t.URL, t.PID, t.Model, small, t.context, key)
 }
 
+// anyKey is the server's key. Agents want one also where none is asked for, and any will do there.
+func (t *target) anyKey() string { return cmp.Or(t.Key, "hearth") }
+
 // findTarget finds the server to use, or starts one.
 func findTarget(cmd *cobra.Command, a *agent, cfg *config.Config, o launchOptions) (*target, error) {
 	ctx, notes := cmd.Context(), cmd.ErrOrStderr()
