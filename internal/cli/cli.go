@@ -55,7 +55,8 @@ func newRootCmd() *cobra.Command {
 		Use:   "hearth",
 		Short: "Serve open language models over the Anthropic and OpenAI APIs",
 		Long: `hearth runs open language models in MLX and Hugging Face format on this machine and serves them over the
-Anthropic Messages and OpenAI Chat Completions APIs. Without a model of your own it serves a tiny built-in demo.`,
+Anthropic Messages and the OpenAI Responses and Chat Completions APIs. Without a model of your own it serves a tiny
+built-in demo.`,
 		Example: `  hearth serve
   hearth serve mlx-community/Qwen3-0.6B-4bit
   hearth run "What is 17 + 25?"`,

@@ -29,8 +29,9 @@ func newServeCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve [MODEL]",
 		Short: "Serve a model over HTTP",
-		Long: `Serves MODEL over the Anthropic Messages API (/v1/messages) and the OpenAI API (/v1/chat/completions). MODEL is a
-folder, an id that is in the Hugging Face cache, or demo, the tiny model inside hearth, which is also the default.
+		Long: `Serves MODEL over the Anthropic Messages API (/v1/messages) and the OpenAI API (/v1/responses,
+/v1/chat/completions). MODEL is a folder, an id that is in the Hugging Face cache, or demo, the tiny model inside
+hearth, which is also the default.
 Flags of mlx-lm's server and of vllm-mlx are taken too; docs/config.md says what becomes of each. hearth config, with the
 same flags, prints all settings and where they come from.`,
 		Example: `  hearth serve
