@@ -5,7 +5,7 @@
 // arrays of a backend, and it starts no goroutines: a reply is pulled by whoever ranges over it.
 //
 // Its files are stages, each built on those before: what a chat template can render (form), the prompt that a request
-// becomes (prompter), the tokens that may follow (guide), a reply that is read (choice), the Generator on top. TestOrder
+// becomes (prompter), the tokens that may follow (answer, guide), a reply that is read (choice), the Generator on top. TestOrder
 // has the list, and fails where an earlier stage uses a name of a later one.
 package generate
 

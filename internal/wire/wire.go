@@ -1,7 +1,8 @@
 // Package wire is what the protocols share: the Protocol interface, reading and decoding of request bodies with errors
-// that name the JSON path, the SSE writer with its keep-alive, the /v1/models routes and the ids of replies. Packages
-// anthropic, openai and responses translate between bytes and package chat with it; server mounts them. Nothing here knows
-// tokens, templates or the engine: a reply is only ever a sequence of chat.Events.
+// that name the JSON path, the SSE writer with its keep-alive, the /v1/models routes, the ids of replies, and calls that
+// come by other ways than a request of their own (Server, Message). Packages anthropic, openai and responses translate
+// between bytes and package chat with it; server mounts them. Nothing here knows tokens, templates or the engine: a reply
+// is only ever a sequence of chat.Events.
 package wire
 
 import (
