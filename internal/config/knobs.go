@@ -269,7 +269,7 @@ var Knobs = slices.Concat([]Knob{
 		Doc:  "WebSockets that may be open at once, on which clients ask for responses; one more is told to post, as are all with 0",
 		bind: func(c *Config) pflag.Value { return integer(&c.MaxSockets, 0, mostSockets) }},
 	{Flag: "store", Group: API,
-		Doc:  "where responses and conversations are kept that clients build on: on disk, in memory, where they end with the server, or nowhere; a request with store: false is kept nowhere",
+		Doc:  "where responses and conversations are kept that clients build on: on disk, in memory, where they end with the server, or nowhere; of a request with store: false only what it adds to a conversation is kept",
 		bind: func(c *Config) pflag.Value { return choice(&c.Store, "disk", "memory", "off") }},
 	{Flag: "store-dir", Group: API, Unset: "hearth in the user's data folder",
 		Doc:  "`folder` of the database of responses and conversations",
