@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -10,17 +11,15 @@ import (
 	"hearth/internal/dialect"
 	"hearth/internal/grammar"
 	"hearth/internal/sample"
-	"hearth/internal/transcript"
 )
 
 // answerForms has what the forms of all requests share.
 type answerForms struct {
 	*output
-	forms     forms
-	guard     *transcript.Guard
-	vocab     func() *grammar.Vocab // special tokens are no text in it, but marks
-	openings  [openings]func() *opening
-	callsTold bool // what begins calls begins nothing else
+	forms    forms
+	vocab    func() *grammar.Vocab    // special tokens are no text in it, but marks
+	marks    func() *strings.Replacer // see literal
+	openings [openings]func() *opening
 }
 
 // opening is what may stand where an answer begins, as grammars; nil: nothing.
@@ -32,30 +31,35 @@ type opening struct {
 
 // Where answers begin.
 const (
-	atOnce   = iota // in a turn that the prompt has begun
-	atMark          // before the family's mark of an answer
-	behind          // reasoning
-	openings = 3
+	atOnce = iota // in a turn that the prompt has begun
+	atMark        // before the family's mark of an answer
+	behind        // reasoning
+	openings
 )
 
-func newAnswerForms(o *output, guard *transcript.Guard) *answerForms {
-	a := &answerForms{output: o, guard: guard}
-	a.vocab = sync.OnceValue(func() *grammar.Vocab {
+func newAnswerForms(o *output) *answerForms {
+	a := &answerForms{output: o, marks: sync.OnceValue(o.newMarks)}
+	a.vocab = o.newVocab(func(id int32) []byte { return []byte(grammar.Mark(id)) })
+	for i := range a.openings {
+		a.openings[i] = sync.OnceValue(func() *opening { return a.opening(i) })
+	}
+	return a
+}
+
+// newVocab makes the vocabulary of a kind of guide when a request first needs it. special gives what special tokens stand for;
+// those that end a reply are no text.
+func (o *output) newVocab(special func(id int32) []byte) func() *grammar.Vocab {
+	return sync.OnceValue(func() *grammar.Vocab {
 		return grammar.NewVocab(o.tok.Size(), func(id int32) []byte {
 			switch {
 			case slices.Contains(o.stopIDs, id):
 				return nil
 			case o.tok.Special(id):
-				return []byte(grammar.Mark(id))
+				return special(id)
 			}
 			return o.tok.Bytes(id)
 		})
 	})
-	_, a.callsTold = o.family.CallOpeners()
-	for i := range a.openings {
-		a.openings[i] = sync.OnceValue(func() *opening { return a.opening(i) })
-	}
-	return a
 }
 
 func (a *answerForms) opening(at int) *opening {
@@ -76,48 +80,56 @@ func (a *answerForms) opening(at int) *opening {
 		case at != behind:
 			return b.Empty()
 		case resumes:
-			return a.written(b, f.Resume[0])
+			return b.Literal(a.literal(f.Resume[0]))
 		}
 		_, blanks, _ := strings.Cut(f.Leave, f.Close)
-		return b.Optional(a.written(b, blanks))
+		return b.Optional(b.Literal(a.literal(blanks)))
 	}
 	o := &opening{}
 	if f.Open != "" && (at == atMark || at == atOnce && !resumes || at == behind && len(f.Resume) > 1) {
-		o.reasons = compiled(func(b *grammar.Builder) *grammar.Expr { return b.Seq(before(b), a.written(b, f.Opening())) })
+		o.reasons = compiled(func(b *grammar.Builder) *grammar.Expr { return b.Seq(before(b), b.Literal(a.literal(f.Opening()))) })
 	}
 	if openers, told := f.CallOpeners(); told && len(openers) > 0 {
 		o.calls = compiled(func(b *grammar.Builder) *grammar.Expr {
 			var all []*grammar.Expr
 			for _, text := range openers {
-				all = append(all, a.written(b, text))
+				all = append(all, b.Literal(a.literal(text)))
 			}
 			return b.Seq(before(b), b.Or(all...))
 		})
 	}
 	o.leads = compiled(func(b *grammar.Builder) *grammar.Expr {
 		if len(f.Resume) > 1 && at != atOnce {
-			return b.Seq(before(b), a.written(b, f.Resume[1]))
+			return b.Seq(before(b), b.Literal(a.literal(f.Resume[1])))
 		}
 		all := []*grammar.Expr{b.Empty()}
 		for _, text := range f.Around() {
-			all = append(all, a.written(b, text))
+			all = append(all, b.Literal(a.literal(text)))
 		}
 		return b.Seq(before(b), b.Or(all...))
 	})
 	return o
 }
 
-// written is a text of the family's as tokens write it, special ones by their marks.
-func (a *answerForms) written(b *grammar.Builder, text string) *grammar.Expr {
-	var parts []*grammar.Expr
-	for _, id := range a.guard.Plain(text) {
-		if a.tok.Special(id) {
-			parts = append(parts, b.Literal(grammar.Mark(id)))
-		} else {
-			parts = append(parts, b.Literal(string(a.tok.Bytes(id))))
+// literal is a text of the family's as a grammar asks for it: special tokens by their marks, and those that end a reply not
+// at all.
+func (a *answerForms) literal(text string) string { return a.marks().Replace(text) }
+
+// newMarks replaces the family's markers that are special tokens.
+func (o *output) newMarks() *strings.Replacer {
+	markers := slices.Clone(o.family.Markers)
+	slices.SortFunc(markers, func(x, y string) int { return cmp.Or(cmp.Compare(len(y), len(x)), strings.Compare(x, y)) })
+	var pairs []string
+	for _, m := range markers {
+		switch id, ok := o.tok.ID(m); {
+		case !ok:
+		case slices.Contains(o.stopIDs, id):
+			pairs = append(pairs, m, "")
+		case o.tok.Special(id):
+			pairs = append(pairs, m, grammar.Mark(id))
 		}
 	}
-	return b.Seq(parts...)
+	return strings.NewReplacer(pairs...)
 }
 
 // heldForm is the form of a request, ready for its choices.
@@ -176,6 +188,7 @@ func unheld(f *chat.Form, why string) error {
 func (k *heldForm) place(m *prompter, r *chat.Request, p *prompt) (why string) {
 	f := k.family
 	k.calls = len(p.options.Tools) > 0
+	_, told := f.CallOpeners()
 	switch {
 	case len(k.stops) == 0:
 		return "no token ends a reply of this model"
@@ -188,7 +201,7 @@ func (k *heldForm) place(m *prompter, r *chat.Request, p *prompt) (why string) {
 		if x := k.newAnswer(1); x == nil {
 			return "the message that it continues is not of this form"
 		}
-	case k.calls && !k.callsTold:
+	case k.calls && !told:
 		return "there are tools, and calls of this model can begin as an answer does"
 	case !f.Plain():
 		return "answers of this model stand behind a header"

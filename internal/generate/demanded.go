@@ -1,7 +1,6 @@
 package generate
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,24 +53,6 @@ func (a *answerForms) newDemand(ctx context.Context, r *chat.Request, p *prompt,
 	}
 	p.options.NoRepair = true
 	return k, nil
-}
-
-// literal is a text of the family's as a grammar asks for it: special tokens by their marks, and those that end a reply not
-// at all.
-func (a *answerForms) literal(text string) string {
-	marks := slices.Clone(a.family.Markers)
-	slices.SortFunc(marks, func(x, y string) int { return cmp.Or(cmp.Compare(len(y), len(x)), strings.Compare(x, y)) })
-	var pairs []string
-	for _, m := range marks {
-		switch id, ok := a.tok.ID(m); {
-		case !ok:
-		case slices.Contains(a.stopIDs, id):
-			pairs = append(pairs, m, "")
-		case a.tok.Special(id):
-			pairs = append(pairs, m, grammar.Mark(id))
-		}
-	}
-	return strings.NewReplacer(pairs...).Replace(text)
 }
 
 // demandError is what a request gets that demands calls which no grammar can be made of.

@@ -47,7 +47,7 @@ func New(cfg Config) (*Generator, error) {
 		return nil, err
 	}
 	g := &Generator{prompter: newPrompter(cfg, family, p), warnings: warnings}
-	g.calls, g.answers = newCalls(&g.output, cfg.ConstrainTools), newAnswerForms(&g.output, g.guard)
+	g.calls, g.answers = newCalls(&g.output, cfg.ConstrainTools), newAnswerForms(&g.output)
 	g.cfg.Info = g.described(p)
 	if p != nil {
 		g.warnings = append(g.warnings, p.warnings()...)

@@ -1,9 +1,7 @@
 package generate
 
 import (
-	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"unicode/utf8"
 
@@ -32,13 +30,11 @@ func newCalls(o *output, guided bool) *calls {
 	if !ok || string(o.tok.Bytes(open)) != o.family.CallOpen {
 		open = -1
 	}
-	return &calls{o, open, sync.OnceValue(func() *grammar.Vocab {
-		return grammar.NewVocab(o.tok.Size(), func(id int32) []byte {
-			if !o.visible(id) || slices.Contains(o.stopIDs, id) {
-				return nil
-			}
-			return o.tok.Bytes(id)
-		})
+	return &calls{o, open, o.newVocab(func(id int32) []byte {
+		if !o.visible(id) {
+			return nil
+		}
+		return o.tok.Bytes(id)
 	})}
 }
 
