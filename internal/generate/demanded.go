@@ -27,14 +27,11 @@ func (a *answerForms) newDemand(ctx context.Context, r *chat.Request, p *prompt,
 	for _, id := range a.stopIDs { // what ends a reply in the middle of a call lets no other follow
 		o.One = o.One || strings.Contains(n.Call, string(a.tok.Bytes(id)))
 	}
-	parts := []string{"calls", fmt.Sprint(o.One)}
+	var texts []string
 	for _, t := range tools {
-		if parts = append(parts, t.Name); t.Schema != nil {
-			parts = append(parts, string(t.Schema.Raw))
-		}
+		texts = append(texts, t.Name, string(t.Schema.Raw))
 	}
-	key, bytes := formKey(&chat.Form{Choices: parts})
-	form, err := a.forms.get(key, bytes, func() (*madeForm, error) {
+	form, err := a.forms.get(fmt.Sprint("calls", o.One), texts, func() (*madeForm, error) {
 		f, err := callform.New(ctx, n, tools, o)
 		if err != nil {
 			return nil, demandError(err)
@@ -57,14 +54,8 @@ func (a *answerForms) newDemand(ctx context.Context, r *chat.Request, p *prompt,
 
 // demandError is what a request gets that demands calls which no grammar can be made of.
 func demandError(err error) error {
-	var limit *grammar.LimitError
-	switch {
-	case errors.Is(err, grammar.ErrNothing):
+	if errors.Is(err, grammar.ErrNothing) {
 		return chat.Boundf(chat.BoundEndless, "tools", "tool_choice asks for a call, and none can be written: no arguments follow the schema, or the name of the tool has no place in the form of the model's calls")
-	case errors.As(err, &limit):
-		return chat.Boundf(chat.BoundForm, "tools", "%v", err)
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return err
 	}
-	return &chat.Error{Kind: chat.Invalid, Param: "tools", Msg: err.Error(), Err: err}
+	return formError("tools", err)
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"sync"
 
@@ -42,18 +43,18 @@ type madeForm struct {
 
 // of gives the grammar of a form.
 func (k *forms) of(ctx context.Context, f *chat.Form) (*madeForm, error) {
-	key, bytes := formKey(f)
-	return k.get(key, bytes, func() (*madeForm, error) {
+	return k.get(fmt.Sprint(f.Kind), append([]string{f.Source}, f.Choices...), func() (*madeForm, error) {
 		m, err := makeForm(ctx, f)
 		if err != nil {
-			return nil, formError(f, err)
+			return nil, formError(f.Path, err)
 		}
 		return m, nil
 	})
 }
 
-// get gives what is kept under a key. It is made by whoever asks first.
-func (k *forms) get(key [sha256.Size]byte, bytes int, make func() (*madeForm, error)) (*madeForm, error) {
+// get gives the grammar of what texts of a kind say, which is made by whoever asks for it first.
+func (k *forms) get(kind string, texts []string, make func() (*madeForm, error)) (*madeForm, error) {
+	key, bytes := formKey(kind, texts)
 	k.mu.Lock()
 	e, ok := k.known[key]
 	if ok {
@@ -89,17 +90,16 @@ func (k *forms) keep(m *madeForm) {
 	}
 }
 
-func formKey(f *chat.Form) (key [sha256.Size]byte, bytes int) {
+func formKey(kind string, texts []string) (key [sha256.Size]byte, bytes int) {
 	h := sha256.New()
 	add := func(s string) {
 		_, _ = h.Write(binary.AppendUvarint(nil, uint64(len(s)))) // a hash takes everything
 		_, _ = io.WriteString(h, s)
-		bytes += len(s)
 	}
-	_, _ = h.Write([]byte{byte(f.Kind)})
-	add(f.Source)
-	for _, c := range f.Choices {
-		add(c)
+	add(kind)
+	for _, s := range texts {
+		add(s)
+		bytes += len(s)
 	}
 	h.Sum(key[:0])
 	return key, bytes
@@ -137,16 +137,16 @@ func ofSchema(ctx context.Context, source string) (*grammar.Grammar, []jsonschem
 	return s.Grammar(ctx, jsonschema.Options{})
 }
 
-// formError is what a request gets whose form is not one.
-func formError(f *chat.Form, err error) error {
+// formError is what a request gets of whose form no grammar can be made.
+func formError(path string, err error) error {
 	var limit *grammar.LimitError
 	switch {
 	case errors.As(err, &limit):
-		return chat.Boundf(chat.BoundForm, f.Path, "%v", err)
+		return chat.Boundf(chat.BoundForm, path, "%v", err)
 	case errors.Is(err, grammar.ErrNothing):
-		return chat.Boundf(chat.BoundEndless, f.Path, "%v", err)
+		return chat.Boundf(chat.BoundEndless, path, "%v", err)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	}
-	return &chat.Error{Kind: chat.Invalid, Param: f.Path, Msg: err.Error(), Err: err}
+	return &chat.Error{Kind: chat.Invalid, Param: path, Msg: err.Error(), Err: err}
 }
