@@ -138,11 +138,10 @@ type heldForm struct {
 	form   *madeForm
 	path   string // of the form, for errors
 	raw    bool
-	begun  string // of the text, by the prompt
-	at     int    // where the answer begins
-	thinks bool   // it may begin with reasoning
-	calls  bool   // or be a call
-	stops  []int32
+	begun  string     // of the text, by the prompt
+	at     int        // where the answer begins
+	thinks bool       // it may begin with reasoning
+	calls  bool       // or be a call
 	others sample.Set // the tokens that end no reply: those of reasoning, which an answer follows
 	prompt *prompt
 }
@@ -153,10 +152,7 @@ func (a *answerForms) newHeldForm(ctx context.Context, m *prompter, r *chat.Requ
 	if r.Form == nil || m.cfg.Unforced || p.forced != "" || r.Choice.Demands() && !p.raw {
 		return nil, nil
 	}
-	k := &heldForm{answerForms: a, path: r.Form.Path, prompt: p, raw: p.raw, stops: p.stopIDs}
-	if k.stops == nil {
-		k.stops = a.stopIDs
-	}
+	k := &heldForm{answerForms: a, path: r.Form.Path, prompt: p, raw: p.raw}
 	form, err := a.forms.of(ctx, r.Form)
 	if err != nil {
 		return nil, err
@@ -169,7 +165,7 @@ func (a *answerForms) newHeldForm(ctx context.Context, m *prompter, r *chat.Requ
 	}
 	if k.thinks || p.options.InReasoning {
 		k.others = slices.Repeat(sample.Set{^uint64(0)}, (k.tok.Size()+63)/64)
-		for _, id := range k.stops {
+		for _, id := range p.stopIDs {
 			k.others[id/64] &^= 1 << (id % 64)
 		}
 	}
@@ -190,7 +186,7 @@ func (k *heldForm) place(m *prompter, r *chat.Request, p *prompt) (why string) {
 	k.calls = len(p.options.Tools) > 0
 	_, told := f.CallOpeners()
 	switch {
-	case len(k.stops) == 0:
+	case len(p.stopIDs) == 0:
 		return "no token ends a reply of this model"
 	case k.raw:
 	case p.options.Continued && !p.options.InReasoning:
@@ -453,7 +449,7 @@ func (x *answer) only() (only sample.Set, free bool, err error) {
 		for n := (x.tok.Size() + 63) / 64; len(x.mask) < n; {
 			x.mask = append(x.mask, 0)
 		}
-		for _, id := range x.stops {
+		for _, id := range x.prompt.stopIDs {
 			x.mask.Add(id)
 		}
 		only = x.mask

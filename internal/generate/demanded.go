@@ -41,10 +41,7 @@ func (a *answerForms) newDemand(ctx context.Context, r *chat.Request, p *prompt,
 	if err != nil {
 		return nil, err
 	}
-	k := &heldForm{answerForms: a, form: form, path: "tools", raw: true, begun: a.literal(p.forced), stops: p.stopIDs, prompt: p}
-	if k.stops == nil {
-		k.stops = a.stopIDs
-	}
+	k := &heldForm{answerForms: a, form: form, path: "tools", raw: true, begun: a.literal(p.forced), prompt: p}
 	if k.newAnswer(1) == nil {
 		return nil, nil // the template has it otherwise
 	}

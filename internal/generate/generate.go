@@ -246,11 +246,8 @@ func (g *Generator) submit(ctx context.Context, r *chat.Request, p *prompt) (*re
 
 // enginePrompt is a prompt as the engine takes it, without what constrains the reply.
 func (g *Generator) enginePrompt(r *chat.Request, p *prompt) engine.Prompt {
-	ep := engine.Prompt{Tokens: p.tokens, MaxTokens: g.maxTokens(r, p), StopIDs: g.stopIDs, Logprobs: -1, Marks: p.marks(),
+	ep := engine.Prompt{Tokens: p.tokens, MaxTokens: g.maxTokens(r, p), StopIDs: p.stopIDs, Logprobs: -1, Marks: p.marks(),
 		Sampling: params(&g.cfg.Generation, &g.cfg.Defaults, &r.Sampling)}
-	if p.stopIDs != nil {
-		ep.StopIDs = p.stopIDs
-	}
 	if r.Logprobs {
 		ep.Logprobs = r.TopLogprobs
 	}

@@ -49,9 +49,9 @@ type prompt struct {
 	tokens  []int32 // of text
 	forced  string  // the opening of a call that text ends with; the parser hears it as if the model had said it
 	options dialect.Options
+	stopIDs []int32 // that end the reply
 	raw     bool    // see prompter.raw: of what follows only the account's salt is set
 	short   int     // see chat.Usage
-	stopIDs []int32 // that end the reply; nil: the generator's
 
 	account
 	terms
@@ -101,7 +101,7 @@ func (m *prompter) promptOf(ctx context.Context, r *chat.Request, bare bool) (*p
 	if err != nil {
 		return nil, err
 	}
-	p := &prompt{account: out.account, terms: terms{think.Budget, think.Mode != chat.Off && m.cfg.Info.Thinking}}
+	p := &prompt{account: out.account, stopIDs: m.stopIDs, terms: terms{think.Budget, think.Mode != chat.Off && m.cfg.Info.Thinking}}
 	p.options.Continued, p.options.Form, p.options.NoRepair = out.continued, r.Form != nil, m.cfg.NoToolRepair
 	if r.Choice.Kind != chat.ChoiceNone {
 		schemas := make([]schema.Document, len(r.Tools)) // for the parser and the form of calls, each read once

@@ -14,7 +14,7 @@ import (
 // raw makes a prompt of text or tokens that the model continues as they are: no template renders them, no history puts
 // earlier tokens in their place, and nobody looks for calls in what comes.
 func (m *prompter) raw(ctx context.Context, r *chat.Request) (*prompt, error) {
-	p := &prompt{raw: true, account: account{salt: r.Origin.Salt}, text: r.Prompt.Text, tokens: r.Prompt.Tokens}
+	p := &prompt{raw: true, account: account{salt: r.Origin.Salt}, text: r.Prompt.Text, tokens: r.Prompt.Tokens, stopIDs: m.stopIDs}
 	if p.tokens == nil && r.Prompt.Suffix == "" {
 		var err error
 		if p.tokens, err = m.tok.EncodeContext(ctx, p.text, tokenizer.EncodeOptions{AddSpecial: true, ParseSpecial: true}); err != nil {
