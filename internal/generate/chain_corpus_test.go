@@ -3,7 +3,6 @@ package generate
 import (
 	"context"
 	"encoding/json"
-
 	"fmt"
 	"iter"
 	"maps"
@@ -360,18 +359,8 @@ func TestChainByTemplate(t *testing.T) {
 			strings.Replace(fmt.Sprint(r.computed[0]), "0", "-", 1-min(r.computed[0], 1)), r.computed[1], r.disk, r.memory, r.dropped)
 	}
 	const file, open, end = "../../docs/responses.md", "<!-- chains: go test ./internal/generate -run TestChainByTemplate -templates DIR -update -->\n", "<!-- /chains -->"
-	doc, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, ok := strings.Cut(string(doc), open)
-	_, after, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		t.Fatalf("%s has no place for the table", file)
-	}
-	if err := os.WriteFile(file, []byte(before+open+table+end+after), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	_, write := docPart(t, file, open, end)
+	write(table)
 }
 
 // every gives the turns with a result (1) or with a question (0), but for the first of all.

@@ -198,12 +198,11 @@ func constrain(limit func(int32) []int32, text *answer, calls *guide) (hook func
 			c.Mask, free, c.Err = text.next(id)
 		}
 		if calls != nil && (text == nil || text.state != answerWrites) {
-			only, err := calls.next(id)
-			if free && only != nil {
-				c.Mask = only
-			}
-			if free {
+			if only, err := calls.next(id); free {
 				c.Err = err
+				if only != nil {
+					c.Mask = only
+				}
 			}
 		}
 		return c

@@ -437,21 +437,30 @@ func TestToldDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	got, write := docPart(t, file, open, end)
+	want := "```\n" + out + "\n```\n"
+	if got != want && !*update {
+		t.Errorf("%s is not current, run go test ./internal/generate -run TestToldDocs -update", file)
+	}
+	if *update {
+		write(want)
+	}
+}
+
+// docPart gives what stands on a page between two lines, and what writes something else there.
+func docPart(t *testing.T, file, open, end string) (part string, write func(string)) {
+	t.Helper()
 	doc, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	before, rest, ok := strings.Cut(string(doc), open)
-	_, after, ok2 := strings.Cut(rest, end)
+	part, after, ok2 := strings.Cut(rest, end)
 	if !ok || !ok2 {
-		t.Fatalf("%s has no place for what is told", file)
+		t.Fatalf("%s has no %s", file, open)
 	}
-	want := before + open + "```\n" + out + "\n```\n" + end + after
-	if want != string(doc) && !*update {
-		t.Errorf("%s is not current, run go test ./internal/generate -run TestToldDocs -update", file)
-	}
-	if *update {
-		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+	return part, func(text string) {
+		if err := os.WriteFile(file, []byte(before+open+text+end+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
