@@ -265,13 +265,15 @@ func (g *Generator) enginePrompt(r *chat.Request, p *prompt) engine.Prompt {
 // not waited for, unless the request is patient.
 func glance(ctx context.Context, started <-chan struct{}, patient bool) {
 	const most = 5 * time.Millisecond
+	var late <-chan time.Time
 	if !patient {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, most)
-		defer cancel()
+		t := time.NewTimer(most)
+		defer t.Stop()
+		late = t.C
 	}
 	select {
 	case <-started:
+	case <-late:
 	case <-ctx.Done():
 	}
 }
