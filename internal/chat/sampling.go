@@ -59,15 +59,15 @@ var SamplingParameters = []*SamplingParameter{
 // Merged has every number: that of the last level that sets it, else its built-in value. The seed and the biases are those of the
 // last level that has them.
 func Merged(levels ...*Sampling) *Sampling {
-	m := &Sampling{}
-	for _, row := range SamplingParameters {
-		x := row.Builtin
+	m, numbers := &Sampling{}, make([]float64, len(SamplingParameters))
+	for i, row := range SamplingParameters {
+		numbers[i] = row.Builtin
 		for _, s := range levels {
 			if set := *row.Field(s); set != nil {
-				x = *set
+				numbers[i] = *set
 			}
 		}
-		*row.Field(m) = &x
+		*row.Field(m) = &numbers[i]
 	}
 	for _, s := range levels {
 		if s.Seed != nil {
