@@ -451,12 +451,7 @@ func (w *walker) walk(g *grammar.Grammar, r *rand.Rand) (text string, ok bool) {
 // that are valid; written again it means the same.
 func TestCallsOfGrammars(t *testing.T) {
 	all := tools(t)
-	for _, f := range dialect.Families {
-		if unwritten[f.Name] != "" {
-			continue
-		}
-		t.Run(f.Name, func(t *testing.T) { callsOfGrammar(t, f, all) })
-	}
+	eachForm(t, func(t *testing.T, f *dialect.Family) { callsOfGrammar(t, f, all) })
 }
 
 func callsOfGrammar(t *testing.T, f *dialect.Family, all []formTool) {

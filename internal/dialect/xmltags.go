@@ -564,5 +564,3 @@ func (x *xmlCall) inParam(tag string) string {
 	}
 	return ""
 }
-
-// again gives what is to be read again, once.
