@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
 	"hearth/internal/grammar"
-	"hearth/internal/grammar/notation"
 	"hearth/internal/grammar/notation/notationtest"
 )
 
@@ -22,11 +20,7 @@ func TestForms(t *testing.T) {
 
 // TestErrors: each error names its place and what to do.
 func TestErrors(t *testing.T) {
-	table, err := os.ReadFile("testdata/errors.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	notationtest.Errors(t, string(table), compile)
+	notationtest.Errors(t, "testdata/errors.txt", compile)
 }
 
 // TestCommon: the terminals that can be imported match what they should, each as a whole text.
@@ -135,27 +129,7 @@ func TestAgainstDefinition(t *testing.T) {
 
 // FuzzCompile: any text is a grammar or an error of a known kind.
 func FuzzCompile(f *testing.F) {
-	for _, s := range []string{"start: \"a\"i | B~2..3 x?\nx: (start | /b+/x)*\nB.2: \"b\"..\"c\"", "start: WS\n%import common.WS\n%ignore /#.*/", "?start: [\"é\" -> a]", "start: a{b}"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		if len(text) > 2000 {
-			return
-		}
-		g, err := compile(text)
-		var place *notation.Error
-		var large *grammar.LimitError
-		switch {
-		case err == nil:
-			g.Matches("ab", grammar.NewBudget(1))
-		case errors.As(err, &place):
-			if place.Line < 1 || place.Column < 1 || place.Line > 1+strings.Count(text, "\n") {
-				t.Errorf("%q: %v", text, err)
-			}
-		case !errors.As(err, &large) && !errors.Is(err, grammar.ErrNothing):
-			t.Errorf("%q: %v", text, err)
-		}
-	})
+	notationtest.Fuzz(f, compile, "start: \"a\"i | B~2..3 x?\nx: (start | /b+/x)*\nB.2: \"b\"..\"c\"", "start: WS\n%import common.WS\n%ignore /#.*/", "?start: [\"é\" -> a]", "start: a{b}")
 }
 
 func ExampleCompile() {

@@ -3,6 +3,7 @@ package notationtest
 
 import (
 	"errors"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 
 	"hearth/internal/demo"
 	"hearth/internal/grammar"
+	"hearth/internal/grammar/notation"
 	"hearth/internal/tokenizer"
 )
 
@@ -96,9 +98,13 @@ func Masks(t *testing.T, name string, g *grammar.Grammar, text string) {
 	}
 }
 
-// Errors runs a table of lines: a quoted grammar => its error.
-func Errors(t *testing.T, table string, compile Compile) {
-	for line := range strings.Lines(table) {
+// Errors runs a file of lines: a quoted grammar => its error.
+func Errors(t *testing.T, file string, compile Compile) {
+	table, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(table)) {
 		text, want, ok := strings.Cut(strings.TrimSuffix(line, "\n"), " => ")
 		if !ok || line[0] == '#' {
 			continue
@@ -128,4 +134,29 @@ func Bounds(t *testing.T, compile Compile, cases map[string]string) {
 			t.Errorf("%.60q: %q, want %q", text, got, want)
 		}
 	}
+}
+
+// Fuzz makes grammars of any texts: each is one, or an error of a known kind that names a place of the text.
+func Fuzz(f *testing.F, compile Compile, seeds ...string) {
+	for _, s := range seeds {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if len(text) > 2000 {
+			return
+		}
+		g, err := compile(text)
+		var place *notation.Error
+		var large *grammar.LimitError
+		switch {
+		case err == nil:
+			g.Matches("ab", grammar.NewBudget(1))
+		case errors.As(err, &place):
+			if place.Line < 1 || place.Column < 1 || place.Line > 1+strings.Count(text, "\n") {
+				t.Errorf("%q: %v", text, err)
+			}
+		case !errors.As(err, &large) && !errors.Is(err, grammar.ErrNothing):
+			t.Errorf("%q: %v", text, err)
+		}
+	})
 }
