@@ -6,7 +6,6 @@ package callform
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"unicode"
@@ -146,18 +145,16 @@ func (w *writer) call(name string, args *grammar.Expr) *grammar.Expr {
 	if strings.Contains(w.Call, "$name") && !b.Matches(w.names(), name) {
 		return b.Never()
 	}
-	quoted, err := json.Marshal(name)
-	if err != nil {
-		return b.Never()
-	}
-	var digit, alnum grammar.Set
-	digit.Add('0', '9')
-	for _, s := range []string{"09", "az", "AZ"} {
-		alnum.Add(s[0], s[1])
-	}
-	return w.text(w.Call, map[string]*grammar.Expr{"name": b.Literal(name), "quoted": b.Literal(string(quoted)), "args": args,
-		"number": b.Repeat(b.Byte(digit), 1, 6), "id": b.Repeat(b.Byte(alnum), 9, 32)})
+	return w.text(w.Call, map[string]*grammar.Expr{"name": b.Literal(name), "quoted": b.Literal(dialect.JSONString(name)), "args": args,
+		"number": b.Repeat(b.Runes(digits), 1, 6), "id": b.Repeat(b.Runes(digits, small, capitals), 9, 32)})
 }
+
+// What names, numbers and ids are made of.
+var (
+	digits   = grammar.RuneRange{Lo: '0', Hi: '9'}
+	small    = grammar.RuneRange{Lo: 'a', Hi: 'z'}
+	capitals = grammar.RuneRange{Lo: 'A', Hi: 'Z'}
+)
 
 // mostName is the longest name that can stand bare, in characters.
 const mostName = 200
@@ -227,8 +224,8 @@ func (w *writer) pair(between string) func(*grammar.Expr, jsonschema.Parts) *gra
 
 // pythonNames are the names of parameters as Python has them, and with dashes and dots.
 func (w *writer) pythonNames() *grammar.Expr {
-	letters := []grammar.RuneRange{{Lo: 'a', Hi: 'z'}, {Lo: 'A', Hi: 'Z'}, {Lo: '_', Hi: '_'}}
-	more := append(letters, grammar.RuneRange{Lo: '0', Hi: '9'}, grammar.RuneRange{Lo: '-', Hi: '.'})
+	letters := []grammar.RuneRange{small, capitals, {Lo: '_', Hi: '_'}}
+	more := append(letters, digits, grammar.RuneRange{Lo: '-', Hi: '.'})
 	return w.b.Seq(w.b.Runes(letters...), w.b.Repeat(w.b.Runes(more...), 0, mostName))
 }
 

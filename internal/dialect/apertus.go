@@ -1,7 +1,5 @@
 package dialect
 
-import "strconv"
-
 // apertus is the format of Apertus, with the name of the tool as the key of its arguments:
 //
 //	<|inner_prefix|>…<|inner_suffix|> text <|tools_prefix|>[{"f": {…}}, {"g": {…}}]<|tools_suffix|>
@@ -15,7 +13,7 @@ var apertus = tagFamily(&Family{
 			if tool == "" {
 				return `<|tools_prefix|>[{"`
 			}
-			return `<|tools_prefix|>[{` + strconv.Quote(tool) + ": "
+			return `<|tools_prefix|>[{` + JSONString(tool) + ": "
 		},
 		Written: eachCall("<|tools_prefix|>[", ", ", "]<|tools_suffix|>", `{{ {c.name: c.arguments} | tojson }}`),
 		Earlier: hermesCalls, IDs: IDsKept, Object: noObject,

@@ -269,7 +269,7 @@ func (g *bareKeysCall) inString(c byte) {
 		if g.stream {
 			g.to.add(ToolArgs, `"`)
 		} else {
-			g.to.add(ToolArgs, g.ts.fit(string(appendQuoted(nil, string(g.held))), g.of, 1))
+			g.to.add(ToolArgs, g.ts.fit(JSONString(string(g.held)), g.of, 1))
 		}
 		g.enter(bareNext)
 		return
@@ -415,7 +415,7 @@ func (p *bareKeysParser) value(depth int) (string, bool) {
 	if after, ok := strings.CutPrefix(rest, p.quote); ok {
 		text, _, ok := strings.Cut(after, p.quote)
 		p.pos += len(text) + 2*len(p.quote)
-		return string(appendQuoted(nil, text)), ok
+		return JSONString(text), ok
 	}
 	switch {
 	case strings.HasPrefix(rest, "{"):
@@ -436,7 +436,7 @@ func (p *bareKeysParser) value(depth int) (string, bool) {
 	if v, ok := lit.value(0); ok && lit.atEnd() {
 		return v, true
 	}
-	return string(appendQuoted(nil, word)), true // a string without its marks
+	return JSONString(word), true // a string without its marks
 }
 
 func (p *bareKeysParser) list(depth int) (string, bool) {

@@ -385,7 +385,7 @@ func (y *pyCall) value(out *joiner) verdict {
 	p := pyParser{s: string(y.buf), loose: !y.ts.strict}
 	v, ok := p.value(0)
 	if ok = ok && p.atEnd(); !ok && isWord(p.s) && y.of.types()&typeString != 0 {
-		v, ok, p.mended = string(appendQuoted(nil, strings.TrimSpace(p.s))), true, true
+		v, ok, p.mended = JSONString(strings.TrimSpace(p.s)), true, true
 	}
 	if !ok || p.mended && !y.ts.repair(RepairQuote) || !y.argument(out) {
 		return y.bad()

@@ -195,7 +195,7 @@ func (p *pyParser) bareKey() (string, bool) {
 		return "", false
 	}
 	p.pos, p.mended = n, true
-	return string(appendQuoted(nil, key)), true
+	return JSONString(key), true
 }
 
 // items reads what one reads, up to end and with commas between, and gives it in the brackets of JSON. A trailing comma may

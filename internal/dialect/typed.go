@@ -20,7 +20,7 @@ func (s *toolset) typed(text string, ts types, of *argType) string {
 	if t := strings.TrimSpace(text); kind == RepairNumber && json.Valid([]byte(t)) {
 		return t
 	}
-	return string(appendQuoted(nil, text))
+	return JSONString(text)
 }
 
 // yesOrNo is what else models write for a boolean. It counts only where there can be nothing else.
@@ -66,7 +66,7 @@ func typedText(text string, ts types) (string, Repair) {
 			return s, ""
 		}
 	}
-	return string(appendQuoted(nil, text)), ""
+	return JSONString(text), ""
 }
 
 // number returns s as JSON. Whole is for integers, which models also write as 5.0.
@@ -187,7 +187,7 @@ func fitted(v string, ts types) (string, Repair) {
 			return b, RepairBoolean
 		}
 	case is != typeNull && ts&typeString != 0:
-		return string(appendQuoted(nil, v)), RepairString
+		return JSONString(v), RepairString
 	}
 	return v, ""
 }
@@ -211,6 +211,9 @@ func kindOf(v string) types {
 	}
 	return typeNumber | typeInteger
 }
+
+// JSONString is a text as a string of JSON, with no escape that need not be, as models write it.
+func JSONString(text string) string { return string(appendQuoted(nil, text)) }
 
 // appendQuoted appends s as a JSON string.
 func appendQuoted(dst []byte, s string) []byte {

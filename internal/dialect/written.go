@@ -37,7 +37,7 @@ func forceJSON(open, nameKey, argsKey string) func(string) string {
 		if tool == "" {
 			return open + `{"` + nameKey + `": "`
 		}
-		return open + `{"` + nameKey + `": ` + strconv.Quote(tool) + `, "` + argsKey + `": `
+		return open + `{"` + nameKey + `": ` + JSONString(tool) + `, "` + argsKey + `": `
 	}
 }
 
