@@ -52,13 +52,13 @@ func (t *tags) endless(closer string) *grammar.Expr {
 func (t *tags) member(name *grammar.Expr, p jsonschema.Parts) *grammar.Expr {
 	b := t.b
 	if t.Kind != nil {
-		byKind := map[string][]*grammar.Expr{t.Kind("string"): {t.text(p.Text)}}
+		byKind := map[string][]*grammar.Expr{t.Kind("string"): {t.stands(p.Text)}}
 		for of, e := range p.Other {
 			byKind[t.Kind(of)] = append(byKind[t.Kind(of)], e)
 		}
 		var alts []*grammar.Expr
 		for kind, values := range byKind {
-			alts = append(alts, t.writer.text(t.Param, map[string]*grammar.Expr{"key": name, "kind": b.Literal(kind), "value": b.Or(values...)}))
+			alts = append(alts, t.text(t.Param, map[string]*grammar.Expr{"key": name, "kind": b.Literal(kind), "value": b.Or(values...)}))
 		}
 		return b.Or(alts...)
 	}
@@ -86,11 +86,11 @@ func (t *tags) member(name *grammar.Expr, p jsonschema.Parts) *grammar.Expr {
 	if len(alike) > 0 {
 		text = b.Except(text, b.Seq(blank, b.Or(alike...)))
 	}
-	return t.writer.text(t.Param, map[string]*grammar.Expr{"key": name, "value": b.Or(append(others, t.text(text))...)})
+	return t.text(t.Param, map[string]*grammar.Expr{"key": name, "value": b.Or(append(others, t.stands(text))...)})
 }
 
-// text is texts as they stand between tags.
-func (t *tags) text(e *grammar.Expr) *grammar.Expr {
+// stands is texts as they stand between tags.
+func (t *tags) stands(e *grammar.Expr) *grammar.Expr {
 	b := t.b
 	bare := b.And(e, t.bare)
 	switch {
@@ -107,10 +107,7 @@ func (t *tags) text(e *grammar.Expr) *grammar.Expr {
 // numbers are those of JSON.
 func (t *tags) numbers() *grammar.Expr {
 	b := t.b
-	var digit, first grammar.Set
-	digit.Add('0', '9')
-	first.Add('1', '9')
-	digits := b.Repeat(b.Byte(digit), 1, -1)
-	return b.Seq(b.Optional(b.Literal("-")), b.Or(b.Literal("0"), b.Seq(b.Byte(first), b.Repeat(b.Byte(digit), 0, -1))),
-		b.Optional(b.Seq(b.Literal("."), digits)), b.Optional(b.Seq(b.Choice("e", "E"), b.Optional(b.Choice("+", "-")), digits)))
+	some, first := b.Repeat(b.Runes(digits), 1, -1), b.Runes(grammar.RuneRange{Lo: '1', Hi: '9'})
+	return b.Seq(b.Optional(b.Literal("-")), b.Or(b.Literal("0"), b.Seq(first, b.Optional(some))),
+		b.Optional(b.Seq(b.Literal("."), some)), b.Optional(b.Seq(b.Choice("e", "E"), b.Optional(b.Choice("+", "-")), some)))
 }
