@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"hearth/internal/grammar"
@@ -29,7 +30,7 @@ func (e *Error) Error() string {
 // stop ends the reading of a text by an error, from whatever depth.
 type stop struct{ error }
 
-// Reader goes through a text.
+// Reader goes through a text. One without a Read around it has no bounds of its own.
 type Reader struct {
 	Text  string
 	At    int // byte
@@ -39,8 +40,25 @@ type Reader struct {
 }
 
 // Read calls f with a Reader, and gives what f fails with. It ends when ctx does.
-func Read(ctx context.Context, text string, f func(r *Reader)) (err error) {
+func Read(ctx context.Context, text string, f func(r *Reader)) error {
 	r := &Reader{Text: text, ctx: ctx}
+	return Caught(func() {
+		if len(text) > maxText {
+			r.Stop(&grammar.LimitError{What: "bytes", Limit: maxText})
+		}
+		for i := 0; i < len(text); {
+			c, n := utf8.DecodeRuneInString(text[i:])
+			if c == utf8.RuneError && n == 1 {
+				r.Fail(i, "the text is not UTF-8")
+			}
+			i += n
+		}
+		f(r)
+	})
+}
+
+// Caught calls f, and gives the error by which a Reader stopped in it.
+func Caught(f func()) (err error) {
 	defer func() {
 		switch e := recover().(type) {
 		case nil:
@@ -50,17 +68,7 @@ func Read(ctx context.Context, text string, f func(r *Reader)) (err error) {
 			panic(e)
 		}
 	}()
-	if len(text) > maxText {
-		r.Stop(&grammar.LimitError{What: "bytes", Limit: maxText})
-	}
-	for i := 0; i < len(text); {
-		c, n := utf8.DecodeRuneInString(text[i:])
-		if c == utf8.RuneError && n == 1 {
-			r.Fail(i, "the text is not UTF-8")
-		}
-		i += n
-	}
-	f(r)
+	f()
 	return nil
 }
 
@@ -70,17 +78,8 @@ func (r *Reader) Stop(err error) { panic(stop{err}) }
 // Fail ends the reading by an Error at a byte of the text.
 func (r *Reader) Fail(at int, format string, args ...any) {
 	before := r.Text[:min(at, len(r.Text))]
-	line := 1
-	for i := range len(before) {
-		if before[i] == '\n' {
-			line++
-		}
-	}
-	start := len(before)
-	for start > 0 && before[start-1] != '\n' {
-		start--
-	}
-	r.Stop(&Error{line, utf8.RuneCountInString(before[start:]) + 1, fmt.Sprintf(format, args...)})
+	inLine := before[strings.LastIndexByte(before, '\n')+1:]
+	r.Stop(&Error{strings.Count(before, "\n") + 1, utf8.RuneCountInString(inLine) + 1, fmt.Sprintf(format, args...)})
 }
 
 // Step looks, once in a while, whether anybody still waits.
@@ -111,9 +110,7 @@ func (r *Reader) Peek() byte {
 }
 
 // Is tells whether a text comes next.
-func (r *Reader) Is(s string) bool {
-	return len(r.Text)-r.At >= len(s) && r.Text[r.At:r.At+len(s)] == s
-}
+func (r *Reader) Is(s string) bool { return strings.HasPrefix(r.Text[r.At:], s) }
 
 // Take takes a text if it comes next.
 func (r *Reader) Take(s string) bool {

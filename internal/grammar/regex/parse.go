@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"hearth/internal/grammar"
+	"hearth/internal/grammar/notation"
 )
 
 // node is a part of a pattern.
@@ -49,8 +50,7 @@ func newNode(op op, parts ...*node) *node {
 // punctuation, braces and closing brackets that stand for themselves, (?P<name>…) and flags. With python it reads by Python's
 // grammar, and what only Rust's regex knows.
 type parser struct {
-	text   string
-	at     int
+	notation.Reader
 	from   int // where the atom at hand begins
 	level  int
 	python bool
@@ -67,61 +67,33 @@ type flags struct {
 	ascii   bool // a
 }
 
-// stop ends the reading of a pattern by an error, from whatever depth.
-type stop struct{ error }
-
 // fail makes an error of the place that was reached.
 func (p *parser) fail(format string, args ...any) {
-	panic(stop{&SyntaxError{Pattern: p.text, At: p.at, What: fmt.Sprintf(format, args...)}})
+	p.Stop(&SyntaxError{Pattern: p.Text, At: p.At, What: fmt.Sprintf(format, args...)})
 }
 
 func (p *parser) lacks(what string) {
-	panic(stop{&UnsupportedError{Pattern: p.text, At: p.from, What: what}})
-}
-
-func (p *parser) more() bool { return p.at < len(p.text) }
-
-// take takes a text if it comes next.
-func (p *parser) take(s string) bool {
-	if strings.HasPrefix(p.text[p.at:], s) {
-		p.at += len(s)
-		return true
-	}
-	return false
-}
-
-func (p *parser) rune() rune {
-	c, n := utf8.DecodeRuneInString(p.text[p.at:])
-	p.at += n
-	return c
+	p.Stop(&UnsupportedError{Pattern: p.Text, At: p.from, What: what})
 }
 
 // parse reads the whole pattern.
 func parse(text string, o Options) (n *node, words []grammar.RuneRange, err error) {
-	p := &parser{text: text, python: o.Python, part: o.Part}
-	defer func() {
-		switch e := recover().(type) {
-		case nil:
-		case stop:
-			err = e.error
-		default:
-			panic(e)
+	p := &parser{Reader: notation.Reader{Text: text}, python: o.Python, part: o.Part}
+	err = notation.Caught(func() {
+		switch {
+		case len(text) > maxPattern:
+			p.Stop(&grammar.LimitError{What: "bytes of a regular expression", Limit: maxPattern})
+		case !utf8.ValidString(text):
+			p.fail("is not UTF-8")
 		}
-	}()
-	switch {
-	case len(text) > maxPattern:
-		return nil, nil, &grammar.LimitError{What: "bytes of a regular expression", Limit: maxPattern}
-	case !utf8.ValidString(text):
-		p.fail("is not UTF-8")
-	}
-	for _, f := range o.Flags {
-		p.flag(f, true)
-	}
-	n = p.alternatives()
-	if p.more() {
-		p.fail("has a ) that closes nothing")
-	}
-	return n, p.words(), nil
+		for _, f := range o.Flags {
+			p.flag(f, true)
+		}
+		if n = p.alternatives(); p.More() {
+			p.fail("has a ) that closes nothing")
+		}
+	})
+	return n, p.words(), err
 }
 
 // flag sets one of a pattern or a group.
@@ -149,16 +121,12 @@ func (p *parser) flag(f rune, on bool) {
 
 // blanks takes what the flag x passes over.
 func (p *parser) blanks() {
-	for p.verbose && p.more() {
-		switch c := p.text[p.at]; {
+	for p.verbose && p.More() {
+		switch c := p.Text[p.At]; {
 		case c == '#':
-			n := strings.IndexByte(p.text[p.at:], '\n')
-			if n < 0 {
-				n = len(p.text) - p.at
-			}
-			p.at += n
+			p.While(func(c byte) bool { return c != '\n' })
 		case c == ' ' || c >= '\t' && c <= '\r':
-			p.at++
+			p.At++
 		default:
 			return
 		}
@@ -167,11 +135,11 @@ func (p *parser) blanks() {
 
 func (p *parser) alternatives() *node {
 	if p.level++; p.level > maxLevels {
-		panic(stop{&grammar.LimitError{What: "groups of a regular expression within each other", Limit: maxLevels}})
+		p.Stop(&grammar.LimitError{What: "groups of a regular expression within each other", Limit: maxLevels})
 	}
 	defer func() { p.level-- }()
 	alts := []*node{p.sequence()}
-	for p.take("|") {
+	for p.Take("|") {
 		alts = append(alts, p.sequence())
 	}
 	if len(alts) == 1 {
@@ -182,7 +150,7 @@ func (p *parser) alternatives() *node {
 
 func (p *parser) sequence() *node {
 	var parts []*node
-	for p.blanks(); p.more() && p.text[p.at] != '|' && p.text[p.at] != ')'; p.blanks() {
+	for p.blanks(); p.More() && p.Text[p.At] != '|' && p.Text[p.At] != ')'; p.blanks() {
 		parts = append(parts, p.repeated())
 	}
 	if len(parts) == 1 {
@@ -193,10 +161,10 @@ func (p *parser) sequence() *node {
 
 // repeated reads an atom or an assertion, and its quantifier.
 func (p *parser) repeated() *node {
-	p.from = p.at
+	p.from = p.At
 	n := p.atom()
 	p.blanks()
-	p.from = p.at
+	p.from = p.At
 	least, most, ok := p.quantifier()
 	if !ok {
 		return n
@@ -205,9 +173,9 @@ func (p *parser) repeated() *node {
 		p.fail("repeats an assertion")
 	}
 	switch {
-	case p.take("?") && p.part: // else one that takes as little as it can matches the same texts
+	case p.Take("?") && p.part: // else one that takes as little as it can matches the same texts
 		p.lacks("a quantifier that takes as little as it can (write what may come before the end, such as [^;]*;)")
-	case p.python && p.take("+"):
+	case p.python && p.Take("+"):
 		p.lacks("a quantifier that gives nothing back")
 	}
 	if _, _, again := p.quantifier(); again {
@@ -220,23 +188,23 @@ func (p *parser) repeated() *node {
 
 func (p *parser) quantifier() (least, most int, ok bool) {
 	switch {
-	case p.take("*"):
+	case p.Take("*"):
 		return 0, -1, true
-	case p.take("+"):
+	case p.Take("+"):
 		return 1, -1, true
-	case p.take("?"):
+	case p.Take("?"):
 		return 0, 1, true
 	}
-	start := p.at
-	if p.take("{") {
-		if least, ok = p.number(); ok || p.python && strings.HasPrefix(p.text[p.at:], ",") && !strings.HasPrefix(p.text[p.at:], ",}") {
+	start := p.At
+	if p.Take("{") {
+		if least, ok = p.Count(); ok || p.python && p.Is(",") && !p.Is(",}") {
 			most = least
-			if p.take(",") {
-				if most, ok = p.number(); !ok {
+			if p.Take(",") {
+				if most, ok = p.Count(); !ok {
 					most = -1
 				}
 			}
-			if p.take("}") {
+			if p.Take("}") {
 				if most >= 0 && most < least {
 					p.fail("repeats at least %d and at most %d times", least, most)
 				}
@@ -244,23 +212,8 @@ func (p *parser) quantifier() (least, most int, ok bool) {
 			}
 		}
 	}
-	p.at = start
+	p.At = start
 	return 0, 0, false
-}
-
-func (p *parser) number() (int, bool) {
-	start := p.at
-	for p.more() && p.text[p.at] >= '0' && p.text[p.at] <= '9' {
-		p.at++
-	}
-	if p.at == start {
-		return 0, false
-	}
-	n, err := strconv.Atoi(p.text[start:p.at])
-	if err != nil || n > grammar.MaxRepeat {
-		panic(stop{&grammar.LimitError{What: "repetitions of one expression", Limit: grammar.MaxRepeat}})
-	}
-	return n, true
 }
 
 func (p *parser) char(c rune) *node { return p.set([]grammar.RuneRange{{Lo: c, Hi: c}}) }
@@ -274,7 +227,7 @@ func (p *parser) set(set []grammar.RuneRange) *node {
 }
 
 func (p *parser) atom() *node {
-	switch c := p.rune(); c {
+	switch c := p.Rune(); c {
 	case '^':
 		if p.lines {
 			return p.assertion(opLineStart)
@@ -301,31 +254,31 @@ func (p *parser) atom() *node {
 		}
 		return p.set(grammar.OtherRanges(lineEnds...))
 	case '*', '+', '?':
-		p.at--
+		p.At--
 		p.fail("has a quantifier %c that repeats nothing", c)
 		return nil
 	case '\\':
 		switch {
-		case p.take("b"):
+		case p.Take("b"):
 			return p.assertion(opWord)
-		case p.take("B"):
+		case p.Take("B"):
 			return p.assertion(opNoWord)
-		case p.python && p.take("A"):
+		case p.python && p.Take("A"):
 			return p.assertion(opStart)
-		case p.python && (p.take("Z") || p.take("z")):
+		case p.python && (p.Take("Z") || p.Take("z")):
 			return p.assertion(opEnd)
-		case p.more() && p.text[p.at] >= '1' && p.text[p.at] <= '9' && (!p.python || p.octal(3) < 0), !p.python && p.take("k<"):
+		case p.More() && p.Text[p.At] >= '1' && p.Text[p.At] <= '9' && (!p.python || len(p.octal()) < 3), !p.python && p.Take("k<"):
 			p.lacks("a reference back to a group")
 		}
 		set, _ := p.escape(false)
 		return p.set(set)
 	default:
 		if c == '{' {
-			p.at--
+			p.At--
 			if _, _, ok := p.quantifier(); ok {
 				p.fail("has a quantifier that repeats nothing")
 			}
-			p.at++
+			p.At++
 		}
 		return p.char(c)
 	}
@@ -342,30 +295,30 @@ func (p *parser) assertion(op op, parts ...*node) *node {
 // group reads what follows a parenthesis.
 func (p *parser) group() *node {
 	op, before := opSeq, p.flags
-	if p.take("?") {
+	if p.Take("?") {
 		switch {
-		case p.take(":"):
-		case p.take("="):
+		case p.Take(":"):
+		case p.Take("="):
 			op = opAhead
-		case p.take("!"):
+		case p.Take("!"):
 			op = opNoAhead
-		case p.take("<="), p.take("<!"):
+		case p.Take("<="), p.Take("<!"):
 			p.lacks("a look behind")
-		case p.take("P<"), p.take("<"):
-			end := strings.IndexByte(p.text[p.at:], '>')
-			if end <= 0 || strings.IndexFunc(p.text[p.at:p.at+end], func(c rune) bool { return !word(c) && c != '$' }) >= 0 {
+		case p.Take("P<"), p.Take("<"):
+			end := strings.IndexByte(p.Text[p.At:], '>')
+			if end <= 0 || strings.IndexFunc(p.Text[p.At:p.At+end], func(c rune) bool { return !word(c) && c != '$' }) >= 0 {
 				p.fail("has a group without a proper name")
 			}
-			p.at += end + 1
-		case p.python && p.take("P="):
+			p.At += end + 1
+		case p.python && p.Take("P="):
 			p.lacks("a reference back to a group")
-		case p.python && p.take("("):
+		case p.python && p.Take("("):
 			p.lacks("a condition")
-		case p.python && p.take(">"):
+		case p.python && p.Take(">"):
 			p.lacks("a group that gives nothing back")
-		case p.python && p.take("#"):
-			if end := strings.IndexByte(p.text[p.at:], ')'); end >= 0 {
-				p.at += end + 1
+		case p.python && p.Take("#"):
+			if end := strings.IndexByte(p.Text[p.At:], ')'); end >= 0 {
+				p.At += end + 1
 				return newNode(opSeq)
 			}
 			p.fail("has a comment that is not closed")
@@ -377,7 +330,9 @@ func (p *parser) group() *node {
 		p.assertion(op)
 	}
 	n := p.alternatives()
-	p.closed()
+	if !p.Take(")") {
+		p.fail("has a group that is not closed")
+	}
 	p.flags = before
 	if op != opSeq {
 		n = newNode(op, n)
@@ -388,12 +343,12 @@ func (p *parser) group() *node {
 // flagged reads the flags of a group, as in (?i-s:…), and tells whether they are those of all that follows around it, as in (?i).
 func (p *parser) flagged() bool {
 	on := true
-	for ; p.more(); p.at++ {
-		switch c := p.text[p.at]; {
+	for ; p.More(); p.At++ {
+		switch c := p.Text[p.At]; {
 		case c == '-' && on:
 			on = false
 		case c == ':' || c == ')':
-			p.at++
+			p.At++
 			return c == ')'
 		case c >= utf8.RuneSelf || !word(rune(c)):
 			p.fail("has a group (? of an unknown kind")
@@ -405,34 +360,28 @@ func (p *parser) flagged() bool {
 	return false
 }
 
-func (p *parser) closed() {
-	if !p.take(")") {
-		p.fail("has a group that is not closed")
-	}
-}
-
 // class reads what follows a bracket.
 func (p *parser) class() *node {
-	not := p.take("^")
+	not := p.Take("^")
 	var all []grammar.RuneRange
-	for first := true; first && p.python || !p.take("]"); first = false { // one that comes first is itself to Python
+	for first := true; first && p.python || !p.Take("]"); first = false { // one that comes first is itself to Python
 		switch {
-		case !p.more():
+		case !p.More():
 			p.fail("has a class that is not closed")
-		case p.python && (p.take("&&") || p.take("~~")):
+		case p.python && (p.Take("&&") || p.Take("~~")):
 			p.lacks("&& or ~~ in a class")
 		}
 		set, single := p.member()
-		if single && strings.HasPrefix(p.text[p.at:], "-") && !strings.HasPrefix(p.text[p.at:], "-]") {
-			at := p.at
-			p.at++
-			if !p.more() {
+		if single && p.Is("-") && !p.Is("-]") {
+			at := p.At
+			p.At++
+			if !p.More() {
 				p.fail("has a class that is not closed")
 			}
 			if to, one := p.member(); !one {
-				p.at = at // [a-\d] is a, - and digits
+				p.At = at // [a-\d] is a, - and digits
 			} else if set[0].Hi = to[0].Hi; set[0].Hi < set[0].Lo {
-				p.at = at
+				p.At = at
 				p.fail("has a range that ends before it begins")
 			}
 		}
@@ -451,10 +400,10 @@ func (p *parser) class() *node {
 
 // member reads a character of a class, or an escape for several.
 func (p *parser) member() (set []grammar.RuneRange, single bool) {
-	if p.python && p.take("[:") {
+	if p.python && p.Take("[:") {
 		return p.posix(), false
 	}
-	c := p.rune()
+	c := p.Rune()
 	if c == '\\' {
 		return p.escape(true)
 	}
@@ -463,11 +412,11 @@ func (p *parser) member() (set []grammar.RuneRange, single bool) {
 
 // escape reads what follows a \, and tells whether it is one character.
 func (p *parser) escape(inClass bool) (set []grammar.RuneRange, single bool) {
-	if !p.more() {
+	if !p.More() {
 		p.fail("ends in a \\")
 	}
 	one := func(c rune) ([]grammar.RuneRange, bool) { return []grammar.RuneRange{{Lo: c, Hi: c}}, true }
-	c := p.rune()
+	c := p.Rune()
 	switch c {
 	case 'd':
 		return p.digits(), false
@@ -492,7 +441,7 @@ func (p *parser) escape(inClass bool) (set []grammar.RuneRange, single bool) {
 	case 'r':
 		return one('\r')
 	case 'x':
-		if p.python && strings.HasPrefix(p.text[p.at:], "{") {
+		if p.python && p.Is("{") {
 			return one(p.unicode())
 		}
 		return one(p.hex(2))
@@ -505,22 +454,25 @@ func (p *parser) escape(inClass bool) (set []grammar.RuneRange, single bool) {
 		}
 		return set, false
 	case 'c':
-		if p.more() && !p.python {
-			if l := p.text[p.at] | 0x20; l >= 'a' && l <= 'z' {
-				p.at++
+		if p.More() && !p.python {
+			if l := p.Text[p.At] | 0x20; l >= 'a' && l <= 'z' {
+				p.At++
 				return one(rune(l & 0x1f))
 			}
 		}
 		p.fail("has a \\c without a letter")
 	case '0', '1', '2', '3', '4', '5', '6', '7':
 		if p.python {
-			p.at--
-			return one(p.octal(1))
+			p.At--
+			digits := p.octal()
+			p.At += len(digits)
+			x, _ := strconv.ParseUint(digits, 8, 32)
+			return one(rune(x))
 		}
 		if c != '0' {
 			break
 		}
-		if p.more() && p.text[p.at] >= '0' && p.text[p.at] <= '9' {
+		if p.More() && p.Text[p.At] >= '0' && p.Text[p.At] <= '9' {
 			p.fail("has an octal escape")
 		}
 		return one(0)
@@ -553,9 +505,9 @@ func (p *parser) escape(inClass bool) (set []grammar.RuneRange, single bool) {
 }
 
 func (p *parser) hex(n int) rune {
-	if p.at+n <= len(p.text) {
-		if x, err := strconv.ParseUint(p.text[p.at:p.at+n], 16, 32); err == nil {
-			if p.at += n; x > utf8.MaxRune {
+	if p.At+n <= len(p.Text) {
+		if x, err := strconv.ParseUint(p.Text[p.At:p.At+n], 16, 32); err == nil {
+			if p.At += n; x > utf8.MaxRune {
 				p.fail("has an escape for no character")
 			}
 			return rune(x)
@@ -567,52 +519,41 @@ func (p *parser) hex(n int) rune {
 
 // unicode reads what follows \u. Two surrogates are one character.
 func (p *parser) unicode() rune {
-	if p.take("{") {
-		end := strings.IndexByte(p.text[p.at:], '}')
+	if p.Take("{") {
+		end := strings.IndexByte(p.Text[p.At:], '}')
 		if end > 0 {
-			if x, err := strconv.ParseUint(p.text[p.at:p.at+end], 16, 32); err == nil && x <= utf8.MaxRune {
-				p.at += end + 1
+			if x, err := strconv.ParseUint(p.Text[p.At:p.At+end], 16, 32); err == nil && x <= utf8.MaxRune {
+				p.At += end + 1
 				return rune(x)
 			}
 		}
 		p.fail("has a \\u{ without a character's number")
 	}
 	c := p.hex(4)
-	if at := p.at; c >= 0xD800 && c < 0xDC00 && p.take("\\u") && !strings.HasPrefix(p.text[p.at:], "{") {
+	at := p.At
+	if c >= 0xD800 && c < 0xDC00 && p.Take("\\u") && !p.Is("{") {
 		if low := p.hex(4); low >= 0xDC00 && low < 0xE000 {
 			return 0x10000 + (c-0xD800)<<10 + low - 0xDC00
 		}
-		p.at = at
-	} else {
-		p.at = at
 	}
+	p.At = at
 	return c
 }
 
-// octal reads up to three octal digits, at least so many, and gives -1 where there are fewer; then nothing is read.
-func (p *parser) octal(least int) rune {
-	n := 0
-	var c rune
-	for ; n < 3 && p.at+n < len(p.text) && p.text[p.at+n] >= '0' && p.text[p.at+n] <= '7'; n++ {
-		c = c<<3 | rune(p.text[p.at+n]-'0')
-	}
-	if n < least {
-		return -1
-	}
-	if least == 1 {
-		p.at += n
-	}
-	return c
+// octal is the octal digits that come next, three at most.
+func (p *parser) octal() string {
+	next := p.Text[p.At:min(p.At+3, len(p.Text))]
+	return next[:len(next)-len(strings.TrimLeft(next, "01234567"))]
 }
 
 // posix reads the name of a class such as [:alpha:], of which the beginning was read.
 func (p *parser) posix() []grammar.RuneRange {
-	name, _, ok := strings.Cut(p.text[p.at:], ":]")
+	name, _, ok := strings.Cut(p.Text[p.At:], ":]")
 	set, known := posix[strings.TrimPrefix(name, "^")]
 	if !ok || !known {
 		p.fail("has a [: in a class without the name of a class and :]")
 	}
-	p.at += len(name) + len(":]")
+	p.At += len(name) + len(":]")
 	if strings.HasPrefix(name, "^") {
 		return grammar.OtherRanges(set...)
 	}
@@ -621,21 +562,21 @@ func (p *parser) posix() []grammar.RuneRange {
 
 // property reads the braces of \p{…}.
 func (p *parser) property() []grammar.RuneRange {
-	if p.python && p.more() && p.text[p.at] != '{' { // \pL
-		if set, ok := property(p.text[p.at : p.at+1]); ok {
-			p.at++
+	if p.python && p.More() && p.Text[p.At] != '{' { // \pL
+		if set, ok := property(p.Text[p.At : p.At+1]); ok {
+			p.At++
 			return set
 		}
 	}
-	if p.take("{") {
-		if end := strings.IndexByte(p.text[p.at:], '}'); end > 0 {
-			name := p.text[p.at : p.at+end]
+	if p.Take("{") {
+		if end := strings.IndexByte(p.Text[p.At:], '}'); end > 0 {
+			name := p.Text[p.At : p.At+end]
 			if t, ok := unicode.Scripts[name]; ok && p.python {
-				p.at += end + 1
+				p.At += end + 1
 				return ranges(t)
 			}
 			if set, ok := property(name); ok {
-				p.at += end + 1
+				p.At += end + 1
 				return set
 			}
 			p.fail("asks for the property %q, which is not known", name)
