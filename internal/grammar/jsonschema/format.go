@@ -138,7 +138,7 @@ func formatExpr(b *grammar.Builder, name string, chars func(*grammar.Builder, []
 // ofFormat tells whether a text is of a format.
 func (r *reader) ofFormat(name, text string) bool {
 	if name == "regex" {
-		_, bad := regex.Check(text, regex.Options{}).(*regex.SyntaxError)
+		_, bad := regex.Check(text).(*regex.SyntaxError)
 		return !bad
 	}
 	if name == "idn-hostname" {

@@ -395,7 +395,7 @@ func (k *keywords) decimal(keyword string) *decimal {
 }
 
 func (k *keywords) pattern(keyword, text string) {
-	switch e := regex.Check(text, regex.Options{}).(type) {
+	switch e := regex.Check(text).(type) {
 	case *regex.SyntaxError:
 		k.wrong(keyword, "%s", "is no pattern: "+e.Error())
 	case *grammar.LimitError:

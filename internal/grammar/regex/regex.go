@@ -69,9 +69,9 @@ func short(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
-// Check tells whether a text is a pattern, without making anything of it. Compile may find more that is not supported.
-func Check(pattern string, o Options) error {
-	_, _, err := parse(pattern, o)
+// Check tells whether a text is a pattern of ECMA-262, and makes nothing of it. Compile may find more that is not supported.
+func Check(pattern string) error {
+	_, _, err := parse(pattern, Options{})
 	return err
 }
 

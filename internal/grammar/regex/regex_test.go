@@ -112,12 +112,12 @@ func TestErrors(t *testing.T) {
 			if err == nil || e != nil || !errors.As(err, want) {
 				t.Errorf("%.50s: %v, want %T", p, err, want)
 			}
-			if err := Check(p, Options{}); want == any(&bad) && !errors.As(err, want) {
+			if err := Check(p); want == any(&bad) && !errors.As(err, want) {
 				t.Errorf("%.50s: the check says %v", p, err)
 			}
 		}
 	}
-	if err := func() error { _, err := Compile(grammar.NewBuilder(), "a", Options{Flags: "q"}); return err }(); !errors.As(err, &bad) {
+	if _, err := Compile(grammar.NewBuilder(), "a", Options{Flags: "q"}); !errors.As(err, &bad) {
 		t.Errorf("a flag: %v", err)
 	}
 }
