@@ -92,11 +92,11 @@ func (b *engineBench) masks() ([]figure, error) {
 }
 
 // benchMatcher gives a set per call, each where any value may begin.
-func benchMatcher(v *grammar.Vocab) func() []uint64 {
+func benchMatcher(v *grammar.CallVocab) func() []uint64 {
 	form := grammar.Call([]grammar.Tool{{Name: "f"}}, "")
 	budget := grammar.NewBudget(1)
 	begin := func() *grammar.CallMatcher {
-		m := v.CallMatcher(&form.CallGrammar, budget)
+		m := v.Matcher(&form.CallGrammar, budget)
 		m.Accept([]byte(`{"name": "f", "arguments": {"a": `))
 		return m
 	}
@@ -112,7 +112,7 @@ func benchMatcher(v *grammar.Vocab) func() []uint64 {
 }
 
 // benchVocab has so many tokens, as those of today: words, with a blank before some and what JSON is made of around others.
-func benchVocab(size int) *grammar.Vocab {
+func benchVocab(size int) *grammar.CallVocab {
 	r := rand.New(rand.NewPCG(3, 4))
 	edges := []string{"", "", "", " ", " ", " ", `"`, `",`, `":`, "{"}
 	texts := make([][]byte, size)
@@ -128,5 +128,5 @@ func benchVocab(size int) *grammar.Vocab {
 		}
 		texts[i] = []byte(word.String())
 	}
-	return grammar.NewVocab(size, func(id int32) []byte { return texts[id] })
+	return grammar.NewCallVocab(size, func(id int32) []byte { return texts[id] })
 }

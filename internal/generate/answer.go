@@ -39,27 +39,25 @@ const (
 
 func newAnswerForms(o *output) *answerForms {
 	a := &answerForms{output: o, marks: sync.OnceValue(o.newMarks)}
-	a.vocab = o.newVocab(func(id int32) []byte { return []byte(grammar.Mark(id)) })
+	text := o.tokenText(func(id int32) []byte { return []byte(grammar.Mark(id)) })
+	a.vocab = sync.OnceValue(func() *grammar.Vocab { return grammar.NewVocab(o.tok.Size(), text) })
 	for i := range a.openings {
 		a.openings[i] = sync.OnceValue(func() *opening { return a.opening(i) })
 	}
 	return a
 }
 
-// newVocab makes the vocabulary of a kind of guide when a request first needs it. special gives what special tokens stand for;
-// those that end a reply are no text.
-func (o *output) newVocab(special func(id int32) []byte) func() *grammar.Vocab {
-	return sync.OnceValue(func() *grammar.Vocab {
-		return grammar.NewVocab(o.tok.Size(), func(id int32) []byte {
-			switch {
-			case slices.Contains(o.stopIDs, id):
-				return nil
-			case o.tok.Special(id):
-				return special(id)
-			}
-			return o.tok.Bytes(id)
-		})
-	})
+// tokenText gives what tokens stand for in a vocabulary, special those that are special. Those that end a reply are no text.
+func (o *output) tokenText(special func(id int32) []byte) func(id int32) []byte {
+	return func(id int32) []byte {
+		switch {
+		case slices.Contains(o.stopIDs, id):
+			return nil
+		case o.tok.Special(id):
+			return special(id)
+		}
+		return o.tok.Bytes(id)
+	}
 }
 
 func (a *answerForms) opening(at int) *opening {
@@ -135,6 +133,7 @@ func (o *output) newMarks() *strings.Replacer {
 // heldForm is the form of a request, ready for its choices.
 type heldForm struct {
 	*answerForms
+	vocab  *grammar.Vocab // made before the reply begins: it takes longer than a step
 	form   *madeForm
 	path   string // of the form, for errors
 	raw    bool
@@ -152,14 +151,14 @@ func (a *answerForms) newHeldForm(ctx context.Context, m *prompter, r *chat.Requ
 	if r.Form == nil || m.cfg.Unforced || p.forced != "" || r.Choice.Demands() && !p.raw {
 		return nil, nil
 	}
-	k := &heldForm{answerForms: a, path: r.Form.Path, prompt: p, raw: p.raw}
 	form, err := a.forms.of(ctx, r.Form)
 	if err != nil {
 		return nil, err
 	}
-	if k.form = form; r.Form.Strict && len(form.unheld) > 0 {
+	if r.Form.Strict && len(form.unheld) > 0 {
 		return nil, chat.Invalidf(r.Form.Path, "a strict schema has to be held in all it says, and this is not: %s; leave it out, or send strict: false to have it checked afterwards", form.unheld[0])
 	}
+	k := &heldForm{answerForms: a, vocab: a.vocab(), form: form, path: r.Form.Path, prompt: p, raw: p.raw}
 	if why := k.place(m, r, p); why != "" {
 		return nil, unheld(r.Form, why)
 	}
@@ -253,7 +252,7 @@ const (
 func (k *heldForm) newAnswer(n int) *answer {
 	x := &answer{heldForm: k, budget: grammar.NewBudget(n)}
 	if k.raw {
-		x.state, x.ways = answerWrites, []way{{Matcher: k.vocab().Matcher(k.form.Grammar, x.budget)}}
+		x.state, x.ways = answerWrites, []way{{Matcher: k.vocab.Matcher(k.form.Grammar, x.budget)}}
 		if !x.ways[0].AcceptBytes([]byte(k.begun)) {
 			return nil
 		}
@@ -271,7 +270,7 @@ func (x *answer) begin(at int) {
 	o := x.openings[at]()
 	start := func(kind wayKind, g *grammar.Grammar) {
 		if g != nil {
-			x.ways = append(x.ways, way{kind: kind, Matcher: x.vocab().Matcher(g, x.budget)})
+			x.ways = append(x.ways, way{kind: kind, Matcher: x.vocab.Matcher(g, x.budget)})
 		}
 	}
 	start(wayLeads, o.leads)
@@ -356,7 +355,7 @@ func (x *answer) settle(dst []dialect.Piece) []dialect.Piece {
 	}
 	writes := slices.ContainsFunc(x.ways, func(w way) bool { return w.kind == wayWrites })
 	if !writes && slices.ContainsFunc(x.ways, func(w way) bool { return w.kind == wayLeads && w.Done() }) {
-		x.ways = append(x.ways, way{wayWrites, len(x.held), x.vocab().Matcher(x.form.Grammar, x.budget)})
+		x.ways = append(x.ways, way{wayWrites, len(x.held), x.vocab.Matcher(x.form.Grammar, x.budget)})
 	}
 	if len(x.ways) == 1 && x.ways[0].kind == wayWrites && len(x.held) > x.ways[0].from {
 		x.state = answerWrites

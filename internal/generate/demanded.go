@@ -41,7 +41,7 @@ func (a *answerForms) newDemand(ctx context.Context, r *chat.Request, p *prompt,
 	if err != nil {
 		return nil, err
 	}
-	k := &heldForm{answerForms: a, form: form, path: "tools", raw: true, begun: a.literal(p.forced), prompt: p}
+	k := &heldForm{answerForms: a, vocab: a.vocab(), form: form, path: "tools", raw: true, begun: a.literal(p.forced), prompt: p}
 	if k.newAnswer(1) == nil {
 		return nil, nil // the template has it otherwise
 	}

@@ -2,6 +2,7 @@ package generate
 
 import (
 	"strings"
+	"sync"
 	"sync/atomic"
 	"unicode/utf8"
 
@@ -17,8 +18,8 @@ import (
 // There is none for formats in which a call is not one JSON object.
 type calls struct {
 	*output
-	open  int32                 // -1: a call is opened by several tokens at the beginning of a line
-	vocab func() *grammar.Vocab // made when a request first has tools
+	open  int32                     // -1: a call is opened by several tokens at the beginning of a line
+	vocab func() *grammar.CallVocab // made when a request first has tools
 }
 
 // newCalls is nil where calls are not guided.
@@ -30,19 +31,20 @@ func newCalls(o *output, guided bool) *calls {
 	if !ok || string(o.tok.Bytes(open)) != o.family.CallOpen {
 		open = -1
 	}
-	return &calls{o, open, o.newVocab(func(id int32) []byte {
+	text := o.tokenText(func(id int32) []byte {
 		if !o.visible(id) {
 			return nil
 		}
 		return o.tok.Bytes(id)
-	})}
+	})
+	return &calls{o, open, sync.OnceValue(func() *grammar.CallVocab { return grammar.NewCallVocab(o.tok.Size(), text) })}
 }
 
 // guide follows one reply and tells, within a call, which tokens may come. After a token that may not come (one that a budget
 // of reasoning forced, or any where none may) the rest of that call is free.
 type guide struct {
 	calls    *calls
-	vocab    *grammar.Vocab
+	vocab    *grammar.CallVocab
 	form     *grammar.Form
 	budget   *grammar.Budget
 	match    *grammar.CallMatcher // nil outside of calls
@@ -79,7 +81,7 @@ func (c *calls) newGuide(r *chat.Request, p *prompt, form *grammar.Form) *guide 
 	u := &guide{calls: c, vocab: c.vocab(), form: form, budget: grammar.NewBudget(r.N)}
 	if _, begun, ok := strings.Cut(p.forced, c.family.CallOpen); ok {
 		u.demanded = true
-		u.match = u.vocab.CallMatcher(&form.CallGrammar, u.budget)
+		u.match = u.vocab.Matcher(&form.CallGrammar, u.budget)
 		u.accept([]byte(begun))
 	}
 	return u
@@ -97,11 +99,11 @@ func (u *guide) next(id int32) (sample.Set, error) {
 	}
 	switch {
 	case id == u.calls.open && u.match == nil: // else it is part of a text
-		u.match = u.vocab.CallMatcher(&u.form.CallGrammar, u.budget)
+		u.match = u.vocab.Matcher(&u.form.CallGrammar, u.budget)
 	case !inside && u.calls.open < 0 && u.calls.visible(id):
 		written := u.calls.tok.Bytes(id)
 		if n := u.opened(written); n >= 0 {
-			u.match = u.vocab.CallMatcher(&u.form.CallGrammar, u.budget)
+			u.match = u.vocab.Matcher(&u.form.CallGrammar, u.budget)
 			u.accept(written[n:])
 		}
 	}

@@ -6,7 +6,11 @@ import (
 )
 
 // wideVocab is as large as those of today: 150,000 tokens of words, some with what JSON is made of before or behind them.
-func wideVocab() *Vocab {
+func wideVocab() *Vocab { return NewVocab(wideTokens()) }
+
+func wideCallVocab() *CallVocab { return NewCallVocab(wideTokens()) }
+
+func wideTokens() (size int, text func(id int32) []byte) {
 	r := rand.New(rand.NewPCG(3, 4))
 	texts := make([][]byte, 150_000)
 	edges := []string{"", "", "", " ", " ", " ", `"`, `",`, `":`, "{", "}", "[", "\n", `\`, "  ", `("`, `']`}
@@ -24,12 +28,12 @@ func wideVocab() *Vocab {
 		}
 		texts[i] = b
 	}
-	return NewVocab(len(texts), func(id int32) []byte { return texts[id] })
+	return len(texts), func(id int32) []byte { return texts[id] }
 }
 
 // BenchmarkAllowed: what the set costs after a token, at places of different kinds, over a vocabulary of 150,000.
 func BenchmarkAllowed(b *testing.B) {
-	v := wideVocab()
+	v := wideCallVocab()
 	for name, written := range map[string]string{
 		"name":   `{"name": "`,
 		"key":    `{"name": "f", "arguments": {`,
@@ -39,7 +43,7 @@ func BenchmarkAllowed(b *testing.B) {
 		"end":    `{"name": "f", "arguments": {"a": "x"}`,
 	} {
 		b.Run(name, func(b *testing.B) {
-			m := v.CallMatcher(callOf(wide), NewBudget(1))
+			m := v.Matcher(callOf(wide), NewBudget(1))
 			if !m.Accept([]byte(written)) {
 				b.Fatal("not accepted")
 			}
@@ -55,7 +59,14 @@ func BenchmarkAllowed(b *testing.B) {
 }
 
 func BenchmarkVocab(b *testing.B) {
-	for b.Loop() {
-		wideVocab()
-	}
+	b.Run("any", func(b *testing.B) {
+		for b.Loop() {
+			wideVocab()
+		}
+	})
+	b.Run("calls", func(b *testing.B) {
+		for b.Loop() {
+			wideCallVocab()
+		}
+	})
 }

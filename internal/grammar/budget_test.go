@@ -24,10 +24,10 @@ func itself(n int, leaf string) string {
 
 // TestUnions: alternatives within alternatives cost what they are, not what they could be multiplied to.
 func TestUnions(t *testing.T) {
-	v := wideVocab()
+	v := wideCallVocab()
 	cost := func(schema string) int {
 		budget := NewBudget(1)
-		m := v.CallMatcher(callOf(schema), budget)
+		m := v.Matcher(callOf(schema), budget)
 		if !m.Accept([]byte(`{"name": "f", "arguments": {"x": `)) {
 			t.Fatal(schema)
 		}
@@ -111,7 +111,7 @@ func TestFinite(t *testing.T) {
 			}
 		}
 		for _, args := range strings.Fields(c.no) {
-			if m := bytesVocab().CallMatcher(&f.CallGrammar, NewBudget(1)); m.Accept([]byte(`{"name": "f", "arguments": ` + args)) {
+			if m := bytesCallVocab().Matcher(&f.CallGrammar, NewBudget(1)); m.Accept([]byte(`{"name": "f", "arguments": ` + args)) {
 				t.Errorf("%s: %s fits", c.schema, args)
 			}
 		}
@@ -128,7 +128,7 @@ func TestFinite(t *testing.T) {
 // TestBudget: a token costs no more than there is, be the schema what it will, and what is spent stays spent.
 func TestBudget(t *testing.T) {
 	long := strings.Repeat("a", 10_000) // as long as a name may still become this one, each byte is read from its beginning
-	m := wideVocab().CallMatcher(callOf(`{"properties": {"`+long+`": {}}, "additionalProperties": true}`), NewBudget(1))
+	m := wideCallVocab().Matcher(callOf(`{"properties": {"`+long+`": {}}, "additionalProperties": true}`), NewBudget(1))
 	if !m.Accept([]byte(`{"name": "f", "arguments": {"`)) {
 		t.Fatal("not accepted")
 	}
@@ -154,7 +154,7 @@ func TestWaysShareTheBudget(t *testing.T) {
 	for i := range 200 {
 		alts = append(alts, fmt.Sprintf(`{"type": "object", "properties": {"k": {}, "z%d": {"const": %d}}, "required": ["k", "z%d"]}`, i, i, i))
 	}
-	m := wideVocab().CallMatcher(callOf(`{"type": "object", "properties": {"x": {"anyOf": [`+strings.Join(alts, ", ")+`]}}, "required": ["x"]}`), NewBudget(1))
+	m := wideCallVocab().Matcher(callOf(`{"type": "object", "properties": {"x": {"anyOf": [`+strings.Join(alts, ", ")+`]}}, "required": ["x"]}`), NewBudget(1))
 	if !m.Accept([]byte(`{"name": "f", "arguments": {"x": {"k": [`)) || len(m.ways) != mostWays {
 		t.Fatal(len(m.ways))
 	}
@@ -170,9 +170,9 @@ func TestWaysShareTheBudget(t *testing.T) {
 
 // TestBudgetIsEnough: where any value may begin, each token costs less than it brings.
 func TestBudgetIsEnough(t *testing.T) {
-	v := wideVocab()
+	v := wideCallVocab()
 	budget := NewBudget(1)
-	m := v.CallMatcher(callOf(wide), budget)
+	m := v.Matcher(callOf(wide), budget)
 	if !m.Accept([]byte(`{"name": "f", "arguments": {"o": {"k": `)) {
 		t.Fatal("not accepted")
 	}

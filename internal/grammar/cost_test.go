@@ -20,7 +20,7 @@ func FuzzCost(f *testing.F) {
 	f.Add(doubling(17, `{"enum": ["a", "b"]}`), `{"x": "a`)
 	f.Add(itself(30, `{"type": "integer"}`), `{"x": 1`)
 	f.Add(`{"properties": {"aaaaaaaaaa": {}, "a\n\"b": {}}, "additionalProperties": {"anyOf": [{"$ref": "#"}, true]}}`, `{"aaaaaaaaab": [`)
-	v := bytesVocab(words...)
+	v := bytesCallVocab(words...)
 	f.Fuzz(func(t *testing.T, schema, args string) {
 		if len(schema) > 1<<16 {
 			return
@@ -29,7 +29,7 @@ func FuzzCost(f *testing.F) {
 			t.Errorf("reading %d bytes allocates %d", len(schema), n)
 		}
 		budget := NewBudget(1)
-		m := v.CallMatcher(callOf(schema), budget)
+		m := v.Matcher(callOf(schema), budget)
 		m.Accept([]byte(`{"name": "f", "arguments": `))
 		steps := 0
 		n := allocated(func() {

@@ -49,7 +49,7 @@ type CallGrammar struct {
 
 // CallMatcher follows one output through a CallGrammar. It belongs to one goroutine.
 type CallMatcher struct {
-	vocab  *Vocab
+	vocab  *CallVocab
 	budget *Budget
 	ways   []way
 	next   []way   // reused
@@ -60,9 +60,9 @@ type CallMatcher struct {
 	of      []way // the ways that allowed was made for; none: it was not made yet
 }
 
-// CallMatcher begins a form. Its work is counted on a budget, which several matchers may share.
-func (v *Vocab) CallMatcher(g *CallGrammar, budget *Budget) *CallMatcher {
-	return &CallMatcher{vocab: v, budget: budget, ways: []way{{top: g.start}}, allowed: make([]uint64, v.words())}
+// Matcher begins a form. Its work is counted on a budget, which several matchers may share.
+func (v *CallVocab) Matcher(g *CallGrammar, budget *Budget) *CallMatcher {
+	return &CallMatcher{vocab: v, budget: budget, ways: []way{{top: g.start}}, allowed: make([]uint64, v.words)}
 }
 
 // Accept takes what was written next. It reports whether that fits the form; if not, or once the budget is spent, the matcher
@@ -106,7 +106,7 @@ func (m *CallMatcher) Allowed() []uint64 {
 // allow fills the mask. Within a string nearly every token may come: those that neither end nor break a string were found when
 // the vocabulary was made, so only the others are tried.
 func (m *CallMatcher) allow() {
-	v := m.vocab.calls()
+	v := m.vocab
 	clear(m.allowed)
 	var inside, others []way
 	for _, w := range m.ways {

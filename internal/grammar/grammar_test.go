@@ -14,7 +14,11 @@ import (
 )
 
 // bytesVocab has a token for every byte, and some longer ones.
-func bytesVocab(more ...string) *Vocab {
+func bytesVocab(more ...string) *Vocab { return NewVocab(byteTokens(more)) }
+
+func bytesCallVocab(more ...string) *CallVocab { return NewCallVocab(byteTokens(more)) }
+
+func byteTokens(more []string) (size int, text func(id int32) []byte) {
 	texts := make([][]byte, 0, 256+len(more))
 	for i := range 256 {
 		texts = append(texts, []byte{byte(i)})
@@ -22,12 +26,12 @@ func bytesVocab(more ...string) *Vocab {
 	for _, s := range more {
 		texts = append(texts, []byte(s))
 	}
-	return NewVocab(len(texts)+1, func(id int32) []byte { // the last id is no text
+	return len(texts) + 1, func(id int32) []byte { // the last id is no text
 		if int(id) < len(texts) {
 			return texts[id]
 		}
 		return nil
-	})
+	}
 }
 
 const end = "</tool_call>"
@@ -41,7 +45,7 @@ func callOf(schema string) *CallGrammar {
 
 // fits tells whether a text is a whole call.
 func fits(g *CallGrammar, text string) bool {
-	m := bytesVocab().CallMatcher(g, NewBudget(1))
+	m := bytesCallVocab().Matcher(g, NewBudget(1))
 	return m.Accept([]byte(text)) && m.Done()
 }
 
@@ -176,7 +180,7 @@ const wide = `{"properties": {"a": {"type": "string"}, "ab": {"enum": ["red", "r
 
 // TestAllowed holds the set against every token tried by itself, along random outputs, which then are calls.
 func TestAllowed(t *testing.T) {
-	v := bytesVocab(words...)
+	v := bytesCallVocab(words...)
 	r := rand.New(rand.NewPCG(1, 2))
 	texts := func(id int) []byte {
 		if id < 256 {
@@ -186,7 +190,7 @@ func TestAllowed(t *testing.T) {
 	}
 	complete := 0
 	for range 300 {
-		m := v.CallMatcher(callOf(wide), NewBudget(1))
+		m := v.Matcher(callOf(wide), NewBudget(1))
 		var out []byte
 		for range 200 {
 			allowed := m.Allowed()
@@ -239,8 +243,8 @@ func check(t *testing.T, out []byte) {
 
 // TestString: within a string the set is made once.
 func TestString(t *testing.T) {
-	v := bytesVocab(words...)
-	m := v.CallMatcher(callOf(wide), NewBudget(1))
+	v := bytesCallVocab(words...)
+	m := v.Matcher(callOf(wide), NewBudget(1))
 	m.Accept([]byte(`{"name": "f", "arguments": {"a": "`))
 	before := &m.Allowed()[0]
 	m.of[0].blanks = 7 // a mark that would be gone if it were made again
@@ -254,18 +258,18 @@ func TestString(t *testing.T) {
 }
 
 func TestNothingAllowed(t *testing.T) {
-	v := NewVocab(3, func(id int32) []byte { return []byte("xyz"[id : id+1]) })
-	if v.CallMatcher(callOf(wide), NewBudget(1)).Allowed() != nil {
+	v := NewCallVocab(3, func(id int32) []byte { return []byte("xyz"[id : id+1]) })
+	if v.Matcher(callOf(wide), NewBudget(1)).Allowed() != nil {
 		t.Error("something is allowed")
 	}
-	if g := &Call(nil, end).CallGrammar; bytesVocab().CallMatcher(g, NewBudget(1)).Accept([]byte(`{"name": "`)) {
+	if g := &Call(nil, end).CallGrammar; bytesCallVocab().Matcher(g, NewBudget(1)).Accept([]byte(`{"name": "`)) {
 		t.Error("a call without tools")
 	}
 }
 
 // TestLongTokens: a token that is longer than any that is known is never allowed.
 func TestLongTokens(t *testing.T) {
-	m := bytesVocab(strings.Repeat("a", 1<<10), strings.Repeat("a", 1<<10+1)).CallMatcher(callOf(wide), NewBudget(1))
+	m := bytesCallVocab(strings.Repeat("a", 1<<10), strings.Repeat("a", 1<<10+1)).Matcher(callOf(wide), NewBudget(1))
 	if !m.Accept([]byte(`{"name": "f", "arguments": {"a": "`)) {
 		t.Fatal("the head is not accepted")
 	}
@@ -278,9 +282,9 @@ func FuzzSchema(f *testing.F) {
 	f.Add(wide, `{"a": "x"}`)
 	f.Add(`{"$ref": "#/a", "a": {"anyOf": [{"$ref": "#/a"}, {"$ref": "#"}]}}`, `{"a": [[[`)
 	f.Add(`{"properties": {"a": {"enum": ["a", 1, null]}}}`, `{"a": nul`)
-	v := bytesVocab(words...)
+	v := bytesCallVocab(words...)
 	f.Fuzz(func(t *testing.T, schema, args string) {
-		m := v.CallMatcher(callOf(schema), NewBudget(1))
+		m := v.Matcher(callOf(schema), NewBudget(1))
 		if !m.Accept([]byte(`{"name": "f", "arguments": `)) {
 			t.Fatal("the head is not accepted")
 		}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
-	"sync"
 )
 
 // Vocab is the tokens of a model, ordered for asking which of them a form lets through. It does not change and may be used by
@@ -16,11 +15,11 @@ type Vocab struct {
 	every   *trie
 	tiers   [tiers]*trie
 	cache   maskCache
-	calls   func() *callVocab // made when a call is first followed
 }
 
-// callVocab is the tokens as a CallMatcher looks at them.
-type callVocab struct {
+// CallVocab is the same for a CallMatcher.
+type CallVocab struct {
+	words int      // of a mask
 	plain []uint64 // tokens that stay within a JSON string wherever they come in it
 	all   tree
 	rest  tree // the tokens that are not plain
@@ -45,19 +44,15 @@ const longestToken = 1 << 10
 
 // NewVocab takes a vocabulary of size ids. text gives what a token stands for, and nothing for tokens that are no text.
 func NewVocab(size int, text func(id int32) []byte) *Vocab {
-	v := &Vocab{ends: make([]uint32, 1, size+1)}
-	var all []token
-	for id := range int32(size) {
-		t := token{text(id), id}
-		if len(t.text) > longestToken {
-			t.text = nil
-		}
+	v := &Vocab{ends: make([]uint32, size+1)}
+	all := tokens(size, text)
+	for _, t := range all {
+		v.ends[t.id+1] = uint32(len(t.text))
 		v.texts = append(v.texts, t.text...)
-		v.ends = append(v.ends, uint32(len(v.texts)))
-		if len(t.text) > 0 {
-			v.longest = max(v.longest, len(t.text))
-			all = append(all, t)
-		}
+		v.longest = max(v.longest, len(t.text))
+	}
+	for id := range size {
+		v.ends[id+1] += v.ends[id]
 	}
 	v.every = newTrie(all)
 	for i, most := range tierBytes {
@@ -71,32 +66,40 @@ func NewVocab(size int, text func(id int32) []byte) *Vocab {
 		})
 		v.tiers[i] = newTrie(tier)
 	}
-	v.calls = sync.OnceValue(v.forCalls)
 	return v
 }
 
-// forCalls makes what a CallMatcher needs.
-func (v *Vocab) forCalls() *callVocab {
-	c := &callVocab{plain: make([]uint64, v.words())}
-	var all, rest []token
-	for id := range int32(len(v.ends) - 1) {
-		t := token{v.text(id), id}
-		if len(t.text) == 0 {
-			continue
-		}
-		all = append(all, t)
+// NewCallVocab takes what NewVocab does.
+func NewCallVocab(size int, text func(id int32) []byte) *CallVocab {
+	v := &CallVocab{words: maskWords(size)}
+	v.plain = make([]uint64, v.words)
+	all := tokens(size, text)
+	var rest []token
+	for _, t := range all {
 		if slices.IndexFunc(t.text, breaks) < 0 {
-			c.plain[id/64] |= 1 << (id % 64)
+			v.plain[t.id/64] |= 1 << (t.id % 64)
 		} else {
 			rest = append(rest, t)
 		}
 	}
-	c.all, c.rest = newTree(all), newTree(rest)
-	return c
+	v.all, v.rest = newTree(all), newTree(rest)
+	return v
 }
 
-// words is how many a mask has.
-func (v *Vocab) words() int { return (len(v.ends) + 62) / 64 }
+// tokens are those that a form may let through, by id.
+func tokens(size int, text func(id int32) []byte) (all []token) {
+	for id := range int32(size) {
+		if t := text(id); len(t) > 0 && len(t) <= longestToken {
+			all = append(all, token{t, id})
+		}
+	}
+	return all
+}
+
+// maskWords is how many words the mask of a vocabulary has.
+func maskWords(size int) int { return (size + 63) / 64 }
+
+func (v *Vocab) words() int { return maskWords(len(v.ends) - 1) }
 
 // text is what a token stands for, nothing if it is no text.
 func (v *Vocab) text(id int32) []byte {
