@@ -92,8 +92,11 @@ type call struct {
 // calls are those that an expression may begin with.
 func (t *table) calls(e *Expr, u *Budget) []call {
 	if e.calling && e.state.calls == nil {
-		met := map[call]bool{}
-		t.addCalls(e, t.empty, met, u, &e.state.calls)
+		var list []call
+		if t.addCalls(e, t.empty, map[call]bool{}, u, &list); u.Spent() { // some may be missing
+			return nil
+		}
+		e.state.calls = list
 	}
 	return e.state.calls
 }

@@ -310,3 +310,46 @@ func TestNoAllocations(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// TestSpentLearnsNothing: what was found out up to where a budget ran out is not taken for all there is by who follows the same
+// grammar.
+func TestSpentLearnsNothing(t *testing.T) {
+	v := bytesVocab(words...)
+	build := func(b *Builder) *Rule {
+		start, list := b.Rule("start"), []*Expr{}
+		for c := byte('a'); c <= 'z'; c++ {
+			r := b.Rule(string(c))
+			b.Define(r, b.Seq(b.Literal(string(c)), b.Optional(b.Ref(start))))
+			list = append(list, b.Ref(r))
+		}
+		b.Define(start, b.Seq(b.Or(list...), b.Except(b.Repeat(b.Choice("!", "?"), 0, 30), b.Literal("!?"))))
+		return start
+	}
+	const text = "az!?!"
+	allowed := func(g *Grammar) (all [][]uint64) {
+		m := v.Matcher(g, NewBudget(1))
+		for _, c := range []byte(text) {
+			all = append(all, slices.Clone(m.Allowed()))
+			if !m.AcceptBytes([]byte{c}) {
+				return all
+			}
+		}
+		return append(all, slices.Clone(m.Allowed()))
+	}
+	want := allowed(compileJSON(t, build))
+	if len(want) != len(text)+1 {
+		t.Fatalf("%q does not fit from %d on", text, len(want)-1)
+	}
+	for left := 100; left < 40_000; left += left / 16 {
+		v.cache = maskCache{}
+		g := compileJSON(t, build)
+		m := v.Matcher(g, &Budget{left})
+		for _, c := range []byte(text) {
+			m.AcceptBytes([]byte{c})
+			m.Allowed()
+		}
+		if got := allowed(g); !slices.EqualFunc(got, want, slices.Equal) {
+			t.Fatalf("after a reply with %d steps %d of %d masks are as they were", left, len(got), len(want))
+		}
+	}
+}
