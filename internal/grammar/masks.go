@@ -33,6 +33,7 @@ type mask struct {
 	leaving *trie // what follows in tokens that leave the rule; nil if there are none
 	wide    bool  // too many leave it: they are tried where they are needed
 	rest    int32 // how much more it took at most for intersections to be matched
+	likes   int   // masks in the cache that are like it, see maskCache.put
 }
 
 // size is about the memory of a mask.
@@ -78,7 +79,7 @@ func (c *maskCache) get(key maskKey) *cached {
 	return c.all[key]
 }
 
-// put keeps a mask and drops others.
+// put keeps a mask and drops others, but none that another one is like: it would hold that memory uncounted.
 func (c *maskCache) put(key maskKey, e *mask) *cached {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,13 +94,22 @@ func (c *maskCache) put(key maskKey, e *mask) *cached {
 	}
 	c.all[key] = p
 	c.ring = append(c.ring, p)
+	if e.like != nil {
+		e.like.likes++
+	}
 	for c.bytes += e.size(); c.bytes > mostMasks && len(c.ring) > 1; {
-		if c.hand %= len(c.ring); c.ring[c.hand].used.Swap(false) {
+		c.hand %= len(c.ring)
+		old := c.ring[c.hand]
+		m := old.mask.Load()
+		if old.used.Swap(false) || m.likes > 0 {
 			c.hand++
 			continue
 		}
-		old := c.ring[c.hand]
-		c.bytes -= old.mask.Swap(nil).size()
+		old.mask.Store(nil)
+		if m.like != nil {
+			m.like.likes--
+		}
+		c.bytes -= m.size()
 		delete(c.all, old.key)
 		c.ring[c.hand] = c.ring[len(c.ring)-1]
 		c.ring = c.ring[:len(c.ring)-1]

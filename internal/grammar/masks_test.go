@@ -186,6 +186,38 @@ func TestMaskMemory(t *testing.T) {
 	}
 }
 
+// TestLikeIsKept: what a mask in the cache is like is there too, as long as that mask is, so that all memory is counted.
+func TestLikeIsKept(t *testing.T) {
+	c, n := &maskCache{}, 0
+	put := func(m *mask) *cached {
+		n++
+		return c.put(maskKey{tier: n}, m)
+	}
+	large := func() *mask { return &mask{words: make([]uint64, mostMasks/8/16)} }
+	like := large()
+	put(like)
+	held := put(&mask{like: like})
+	for range 100 {
+		held.used.Store(true)
+		put(large())
+		kept := map[*mask]bool{}
+		for _, p := range c.ring {
+			kept[p.mask.Load()] = true
+		}
+		for m := range kept {
+			if m.like != nil && !kept[m.like] {
+				t.Fatalf("of %d masks the one that another is like is dropped", n)
+			}
+		}
+	}
+	for range 100 {
+		put(large())
+	}
+	if held.mask.Load() != nil || like.likes != 0 || len(c.ring) > 16 || c.bytes > mostMasks {
+		t.Errorf("held %v, liked by %d, %d masks of %d bytes", held.mask.Load() != nil, like.likes, len(c.ring), c.bytes)
+	}
+}
+
 // TestForget: a grammar that has found out too much forgets it, and what follows it goes on.
 func TestForget(t *testing.T) {
 	g := compileJSON(t, anyJSON)
