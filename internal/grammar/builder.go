@@ -36,7 +36,6 @@ type Rule struct {
 	nullable bool
 	first    Set
 	digest   digest
-	index    int
 	inline   bool // it is put in the place of references to it
 }
 
@@ -45,7 +44,7 @@ type Rule struct {
 // goroutine.
 type Builder struct {
 	t      *table
-	rules  []*Rule
+	rules  int // made so far
 	named  map[string]int
 	budget *Budget
 	err    error
@@ -177,11 +176,10 @@ func (b *Builder) Except(e *Expr, others ...*Expr) *Expr { return b.And(e, b.Not
 
 // Rule makes a rule, whose expression Define gives. The name is for errors alone; several rules may have the same.
 func (b *Builder) Rule(name string) *Rule {
-	r := &Rule{name: name, index: len(b.rules)}
-	r.digest = digestOf(fmt.Appendf(nil, "%d %s", b.named[name], name)) // not of the index: grammars that differ elsewhere share masks
+	r := &Rule{name: name}
+	r.digest = digestOf(fmt.Appendf(nil, "%d %s", b.named[name], name)) // not of its place: grammars that differ elsewhere share masks
 	b.named[name]++
-	b.rules = append(b.rules, r)
-	if len(b.rules) > maxRules {
+	if b.rules++; b.rules > maxRules {
 		b.fail(&LimitError{"rules", maxRules})
 	}
 	return r

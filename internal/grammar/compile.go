@@ -29,9 +29,6 @@ type Grammar struct {
 // another one within it, an intersection that no text is in. If nothing remains the error is ErrNothing. It is a LimitError where
 // the grammar is too large. A Builder compiles once.
 func (b *Builder) Compile(start *Rule) (*Grammar, error) {
-	if start.body == nil {
-		b.fail(fmt.Errorf("the rule %q is not defined", start.name))
-	}
 	if b.err != nil {
 		return nil, b.err
 	}
@@ -56,11 +53,11 @@ func (b *Builder) Compile(start *Rule) (*Grammar, error) {
 	if b.worked(); b.err != nil {
 		return nil, b.err
 	}
-	if g.start = c.rules[start.index]; g.start.body == c.t.never {
+	if g.start = c.rules[start]; g.start.body == c.t.never {
 		return nil, ErrNothing
 	}
 	for _, r := range c.order {
-		g.rules = append(g.rules, c.rules[r.index])
+		g.rules = append(g.rules, c.rules[r])
 	}
 	clear(c.t.slopes)
 	g.least, g.t.charged = len(c.t.all), len(c.t.all)
@@ -76,15 +73,16 @@ type compiler struct {
 	classes *partition
 	order   []*Rule           // those that are reached
 	uses    map[*Rule][]*Rule // the rules that each of them refers to
+	users   map[*Rule][]*Rule // and those that refer to it
 	ends    map[*Rule]bool    // whether texts of finite length follow it
 	groups  [][]*Rule         // rules that refer to each other, after those that they refer to
-	rules   map[int]*Rule     // the new ones, by the index of the old ones
+	rules   map[*Rule]*Rule   // the new ones, by the old ones
 	made    map[*Expr]*Expr
 }
 
 // collect finds the rules that are reached.
 func (c *compiler) collect(start *Rule) {
-	c.uses, c.rules = map[*Rule][]*Rule{}, map[int]*Rule{}
+	c.uses, c.users, c.rules = map[*Rule][]*Rule{}, map[*Rule][]*Rule{}, map[*Rule]*Rule{}
 	todo, known := []*Rule{start}, map[*Rule]bool{}
 	for len(todo) > 0 {
 		r := todo[len(todo)-1]
@@ -104,6 +102,7 @@ func (c *compiler) collect(start *Rule) {
 			if e.kind == isRef && !met[e.rule] {
 				met[e.rule] = true
 				uses = append(uses, e.rule)
+				c.users[e.rule] = append(c.users[e.rule], r)
 			}
 			return true
 		})
@@ -113,12 +112,6 @@ func (c *compiler) collect(start *Rule) {
 
 // fixpoint repeats what changes a rule because of those that it refers to, until nothing changes.
 func (c *compiler) fixpoint(change func(r *Rule) bool) {
-	users := map[*Rule][]*Rule{}
-	for _, r := range c.order {
-		for _, o := range c.uses[r] {
-			users[o] = append(users[o], r)
-		}
-	}
 	todo, waits := slices.Clone(c.order), map[*Rule]bool{}
 	slices.Reverse(todo) // what is referred to tends to come later
 	for _, r := range todo {
@@ -130,7 +123,7 @@ func (c *compiler) fixpoint(change func(r *Rule) bool) {
 		if delete(waits, r); !change(r) {
 			continue
 		}
-		for _, u := range users[r] {
+		for _, u := range c.users[r] {
 			if !waits[u] {
 				waits[u] = true
 				todo = append(todo, u)
@@ -314,10 +307,10 @@ var unshared atomic.Uint64 // groups that have no digest
 // translate makes new rules of those of a group.
 func (c *compiler) translate(group []*Rule) {
 	for _, r := range group {
-		c.rules[r.index] = &Rule{name: r.name, nullable: r.nullable, first: r.first, index: r.index}
+		c.rules[r] = &Rule{name: r.name, nullable: r.nullable, first: r.first}
 	}
 	if r := group[0]; len(group) == 1 && !slices.Contains(c.uses[r], r) {
-		n := c.rules[r.index]
+		n := c.rules[r]
 		n.body = c.body(r)
 		n.digest = digestOf(append([]byte("rule"), n.body.digest.bytes()...))
 		n.inline = c.inlines(n.body)
@@ -328,14 +321,14 @@ func (c *compiler) translate(group []*Rule) {
 		members[r] = true
 	}
 	for _, r := range group {
-		if n := c.rules[r.index]; len(group) > mostGroup {
+		if n := c.rules[r]; len(group) > mostGroup {
 			n.digest = digestOf(binary.LittleEndian.AppendUint64([]byte("unshared"), unshared.Add(1)))
 		} else {
 			n.digest = c.digest(r, members)
 		}
 	}
 	for _, r := range group {
-		c.rules[r.index].body = c.body(r)
+		c.rules[r].body = c.body(r)
 	}
 }
 
@@ -377,7 +370,7 @@ func (c *compiler) expr(e *Expr) *Expr {
 	case isMembers, isMore:
 		n = c.members(e)
 	case isRef:
-		switch r := c.rules[e.rule.index]; {
+		switch r := c.rules[e.rule]; {
 		case !c.ends[e.rule]:
 			n = c.t.never
 		case r.inline:
@@ -464,7 +457,7 @@ func (c *compiler) digest(r *Rule, members map[*Rule]bool) digest {
 			write(e.family.between)
 		case isRef:
 			if !members[e.rule] {
-				out = append(append(out, 'r'), c.rules[e.rule.index].digest.bytes()...)
+				out = append(append(out, 'r'), c.rules[e.rule].digest.bytes()...)
 				return
 			}
 			n, ok := numbers[e.rule]
