@@ -138,11 +138,14 @@ func (c *compiler) nullable() {
 		if r.nullable {
 			return false
 		}
-		r.nullable = c.holds(r.body, func(e *Expr) bool {
-			return e.kind == isRef && e.rule.nullable || e.regular && e.nullable || e.kind == isMore && !e.requires()
-		})
+		r.nullable = c.holds(empties)(r.body)
 		return r.nullable
 	})
+}
+
+// empties tells whether the empty text matches a leaf, as far as that is known of rules.
+func empties(e *Expr) bool {
+	return e.kind == isRef && e.rule.nullable || e.regular && e.nullable || e.kind == isMore && !e.requires()
 }
 
 // productive finds the rules that texts of finite length follow.
@@ -161,24 +164,24 @@ func (c *compiler) productive() {
 				all, one := true, e.kind == isMore
 				e.each(func(i int, m *Expr) {
 					if i >= 0 && i < e.family.required {
-						all = all && c.holds(m, ends)
+						all = all && c.holds(ends)(m)
 						one = true
 					} else {
-						one = one || c.holds(m, ends)
+						one = one || c.holds(ends)(m)
 					}
 				})
 				return all && one
 			}
 			return !c.from.IsNever(e)
 		}
-		c.ends[r] = c.holds(r.body, ends)
+		c.ends[r] = c.holds(ends)(r.body)
 		return c.ends[r]
 	})
 }
 
-// holds tells whether what is true of leaves is true of an expression: of both parts of a sequence, of one alternative. Of a
-// repetition that may be empty everything is.
-func (c *compiler) holds(e *Expr, leaf func(*Expr) bool) bool {
+// holds tells of expressions whether what is true of leaves is true of them: of both parts of a sequence, of one alternative. Of
+// a repetition that may be empty everything is. Each expression is looked at once.
+func (c *compiler) holds(leaf func(*Expr) bool) func(*Expr) bool {
 	known := map[*Expr]bool{}
 	var is func(e *Expr) bool
 	is = func(e *Expr) (yes bool) {
@@ -203,48 +206,47 @@ func (c *compiler) holds(e *Expr, leaf func(*Expr) bool) bool {
 		known[e] = yes
 		return yes
 	}
-	return is(e)
+	return is
 }
 
-// first finds the bytes that texts of rules begin with.
+// first finds the bytes that texts of rules begin with. Which rules may be empty is known.
 func (c *compiler) first() {
+	empty := c.holds(empties)
 	c.fixpoint(func(r *Rule) bool {
-		known := map[*Expr]bool{}
+		met := map[*Expr]bool{}
 		s := r.first
-		var begin func(e *Expr) (empty bool)
-		begin = func(e *Expr) (empty bool) {
+		var begin func(e *Expr)
+		begin = func(e *Expr) {
 			switch c.budget.spend(1); {
 			case e.regular:
 				s = s.or(e.first)
-				return e.nullable
+				return
 			case e.kind == isRef:
 				s = s.or(e.rule.first)
-				return e.rule.nullable
+				return
+			case met[e]:
+				return
 			}
-			if empty, ok := known[e]; ok {
-				return empty
-			}
+			met[e] = true
 			switch e.kind {
 			case isCat:
-				at := e
-				for empty = true; empty && at.kind == isCat && !at.regular; at = at.b {
-					empty = begin(at.a)
+				for ; e.kind == isCat && !e.regular; e = e.b {
+					if begin(e.a); !empty(e.a) {
+						return
+					}
 				}
-				empty = empty && begin(at)
+				begin(e)
 			case isOr:
 				for _, a := range e.args {
-					empty = begin(a) || empty
+					begin(a)
 				}
 			case isRepeat:
-				empty = begin(e.a) || e.min == 0
+				begin(e.a)
 			case isMembers:
 				e.each(func(_ int, m *Expr) { begin(m) })
 			case isMore:
 				begin(e.family.between)
-				empty = !e.requires()
 			}
-			known[e] = empty
-			return empty
 		}
 		begin(r.body)
 		changed := s != r.first
