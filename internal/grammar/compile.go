@@ -156,7 +156,7 @@ func (c *compiler) productive() {
 			return false
 		}
 		var ends func(e *Expr) bool
-		ends = func(e *Expr) bool {
+		ends = c.holds(func(e *Expr) bool {
 			switch e.kind {
 			case isRef:
 				return c.ends[e.rule]
@@ -164,17 +164,17 @@ func (c *compiler) productive() {
 				all, one := true, e.kind == isMore
 				e.each(func(i int, m *Expr) {
 					if i >= 0 && i < e.family.required {
-						all = all && c.holds(ends)(m)
+						all = all && ends(m)
 						one = true
 					} else {
-						one = one || c.holds(ends)(m)
+						one = one || ends(m)
 					}
 				})
 				return all && one
 			}
 			return !c.from.IsNever(e)
-		}
-		c.ends[r] = c.holds(ends)(r.body)
+		})
+		c.ends[r] = ends(r.body)
 		return c.ends[r]
 	})
 }
@@ -185,13 +185,16 @@ func (c *compiler) holds(leaf func(*Expr) bool) func(*Expr) bool {
 	known := map[*Expr]bool{}
 	var is func(e *Expr) bool
 	is = func(e *Expr) (yes bool) {
-		if c.budget.spend(1); e.regular || e.kind == isRef || e.kind == isMembers || e.kind == isMore {
+		members := e.kind == isMembers || e.kind == isMore
+		if c.budget.spend(1); e.kind == isRef || e.regular && !members {
 			return leaf(e)
 		}
 		if yes, ok := known[e]; ok {
 			return yes
 		}
 		switch e.kind {
+		case isMembers, isMore: // leaf may ask for what is in them
+			yes = leaf(e)
 		case isCat:
 			at := e
 			for yes = true; yes && at.kind == isCat && !at.regular; at = at.b {

@@ -63,6 +63,13 @@ var hostile = map[string]func(b *Builder, r *Rule){
 	"ambiguous": func(b *Builder, r *Rule) {
 		b.Define(r, b.Or(b.Seq(b.Ref(r), b.Ref(r)), b.Seq(b.Ref(r), b.Ref(r), b.Ref(r)), b.Byte(allBytes)))
 	},
+	"members": func(b *Builder, r *Rule) { // twice as many ways to the innermost with each level
+		e := b.Optional(b.Ref(r))
+		for range 60 {
+			e = b.Members(b.Literal(","), []*Expr{b.Seq(b.Literal("a"), e), b.Seq(b.Literal("b"), e)}, nil, b.Never())
+		}
+		b.Define(r, e)
+	},
 	"counters": func(b *Builder, r *Rule) {
 		inner := b.Repeat(b.Repeat(b.Choice("a", "aa", "b"), 3, 70_000), 5, 80_000)
 		b.Define(r, b.Seq(b.Repeat(inner, 2, MaxRepeat), b.Optional(b.Seq(b.Literal("a"), b.Ref(r)))))
