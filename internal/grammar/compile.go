@@ -34,7 +34,7 @@ func (b *Builder) Compile(start *Rule) (*Grammar, error) {
 	}
 	c := &compiler{from: b, t: b.t, budget: b.budget, made: map[*Expr]*Expr{}}
 	c.collect(start)
-	if b.err != nil {
+	if b.worked(); b.err != nil {
 		return nil, b.err
 	}
 	c.nullable()
@@ -99,12 +99,12 @@ func (c *compiler) collect(start *Rule) {
 		met := map[*Rule]bool{}
 		c.order = append(c.order, r)
 		r.body.parts(map[*Expr]bool{}, func(e *Expr) bool {
-			if e.kind == isRef && !met[e.rule] {
+			if c.budget.spend(1); e.kind == isRef && !met[e.rule] {
 				met[e.rule] = true
 				uses = append(uses, e.rule)
 				c.users[e.rule] = append(c.users[e.rule], r)
 			}
-			return true
+			return !c.budget.Spent()
 		})
 		c.uses[r], todo = uses, append(todo, uses...)
 	}
@@ -427,22 +427,26 @@ func (c *compiler) digest(r *Rule, members map[*Rule]bool) digest {
 	number := func(n int) { out = binary.LittleEndian.AppendUint32(out, uint32(n)) }
 	var write func(e *Expr)
 	write = func(e *Expr) {
-		c.budget.spend(1)
-		if e.regular {
-			out = append(append(out, 'e'), e.digest.bytes()...)
-			return
-		}
-		if n, ok := met[e]; ok {
-			out = append(out, 'm')
-			number(n)
-			return
-		}
-		met[e] = len(met)
-		out = append(out, 'A'+byte(e.kind))
-		switch e.kind {
-		case isCat:
+		for {
+			c.budget.spend(1)
+			if e.regular {
+				out = append(append(out, 'e'), e.digest.bytes()...)
+				return
+			}
+			if n, ok := met[e]; ok {
+				out = append(out, 'm')
+				number(n)
+				return
+			}
+			met[e] = len(met)
+			out = append(out, 'A'+byte(e.kind))
+			if e.kind != isCat {
+				break
+			}
 			write(e.a)
-			write(e.b)
+			e = e.b
+		}
+		switch e.kind {
 		case isOr:
 			number(len(e.args))
 			for _, a := range e.args {

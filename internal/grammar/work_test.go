@@ -3,6 +3,7 @@ package grammar
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -121,6 +122,21 @@ func TestHostile(t *testing.T) {
 			t.Errorf("%s: %d steps allocate %d bytes, more than %d", name, steps, bytes, most)
 		}
 		t.Logf("%s: %d steps, %d MiB", name, steps, bytes>>20)
+	}
+}
+
+// TestLongSequence: a sequence is looked at from part to part, not deeper and deeper.
+func TestLongSequence(t *testing.T) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	compileJSON(t, func(b *Builder) *Rule {
+		r := b.Rule("long")
+		b.Define(r, b.Or(b.Literal("x"), b.Seq(b.Literal(strings.Repeat("ab", 60_000)), b.Ref(r))))
+		return r
+	})
+	runtime.ReadMemStats(&after)
+	if after.StackInuse > before.StackInuse+8<<20 {
+		t.Errorf("it takes %d MiB of stack", (after.StackInuse-before.StackInuse)>>20)
 	}
 }
 
