@@ -254,7 +254,7 @@ func (b *Builder) Next(e, in *Expr) (s Set) {
 		}
 		if b.budget.Spent() {
 			b.worked()
-			return Set{}.Not()
+			return allBytes
 		}
 	}
 	for c := range 256 {

@@ -317,7 +317,7 @@ func (c *compiler) translate(group []*Rule) {
 	if r := group[0]; len(group) == 1 && !slices.Contains(c.uses[r], r) {
 		n := c.rules[r]
 		n.body = c.body(r)
-		n.digest = digestOf(append([]byte("rule"), n.body.digest.bytes()...))
+		n.digest = digestOf(n.body.digest.append([]byte("rule")))
 		n.inline = c.inlines(n.body)
 		return
 	}
@@ -430,7 +430,7 @@ func (c *compiler) digest(r *Rule, members map[*Rule]bool) digest {
 		for {
 			c.budget.spend(1)
 			if e.regular {
-				out = append(append(out, 'e'), e.digest.bytes()...)
+				out = e.digest.append(append(out, 'e'))
 				return
 			}
 			if n, ok := met[e]; ok {
@@ -466,7 +466,7 @@ func (c *compiler) digest(r *Rule, members map[*Rule]bool) digest {
 			write(e.family.between)
 		case isRef:
 			if !members[e.rule] {
-				out = append(append(out, 'r'), c.rules[e.rule].digest.bytes()...)
+				out = c.rules[e.rule].digest.append(append(out, 'r'))
 				return
 			}
 			n, ok := numbers[e.rule]

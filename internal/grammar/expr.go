@@ -98,8 +98,8 @@ func (p digest) compare(o digest) int {
 	return cmp.Compare(p[1], o[1])
 }
 
-func (p digest) bytes() []byte {
-	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, p[0]), p[1])
+func (p digest) append(dst []byte) []byte {
+	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(dst, p[0]), p[1])
 }
 
 var seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
@@ -130,33 +130,29 @@ func newTable() *table {
 // intern gives the one expression that is e, of which the fields up to rule are set.
 func (t *table) intern(e content) *Expr {
 	s := append(t.scratch[:0], byte(e.kind))
-	add := func(o *Expr) {
-		s = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(s, o.digest[0]), o.digest[1])
-	}
 	switch e.kind {
 	case isByte:
 		for _, w := range e.first {
 			s = binary.LittleEndian.AppendUint64(s, w)
 		}
 	case isCat:
-		add(e.a)
-		add(e.b)
+		s = e.b.digest.append(e.a.digest.append(s))
 	case isOr, isAnd:
 		for _, a := range e.args {
-			add(a)
+			s = a.digest.append(s)
 		}
 	case isNot:
-		add(e.a)
+		s = e.a.digest.append(s)
 	case isRepeat:
-		add(e.a)
+		s = e.a.digest.append(s)
 		s = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(s, uint32(e.min)), uint32(e.max))
 	case isMembers, isMore:
-		s = append(s, e.family.digest.bytes()...)
+		s = e.family.digest.append(s)
 		for _, w := range e.left {
 			s = binary.LittleEndian.AppendUint64(s, w)
 		}
 	case isRef:
-		s = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(s, e.rule.digest[0]), e.rule.digest[1])
+		s = e.rule.digest.append(s)
 	}
 	t.scratch = s
 	e.digest = digestOf(s)
@@ -478,9 +474,8 @@ func (t *table) and(args ...*Expr) *Expr {
 		list = append(list, t.class(set))
 	}
 	list = unique(list)
-	first := allBytes
 	for _, a := range list {
-		if first = first.and(a.first); a == t.never || a.kind == isNot && slices.Contains(list, a.a) || empty && !a.nullable {
+		if a == t.never || a.kind == isNot && slices.Contains(list, a.a) || empty && !a.nullable {
 			return t.never
 		}
 	}
@@ -493,7 +488,7 @@ func (t *table) and(args ...*Expr) *Expr {
 		return list[0]
 	}
 	e := content{kind: isAnd, args: list}
-	if e.describe(); first == (Set{}) {
+	if e.describe(); e.first == (Set{}) {
 		if e.nullable {
 			return t.empty
 		}

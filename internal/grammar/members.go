@@ -36,12 +36,12 @@ func (t *table) newFamily(between, others *Expr, required, optional []*Expr) (*f
 	s := binary.LittleEndian.AppendUint32([]byte("family"), uint32(f.required))
 	all := make(bitset, (len(f.list)+63)/64)
 	for i, m := range f.list {
-		s = append(s, m.digest.bytes()...)
+		s = m.digest.append(s)
 		if all[i/64] |= 1 << (i % 64); i < f.required && m == t.never {
 			return nil, nil
 		}
 	}
-	f.digest = digestOf(append(append(s, others.digest.bytes()...), between.digest.bytes()...))
+	f.digest = digestOf(between.digest.append(others.digest.append(s)))
 	return f, all
 }
 
