@@ -60,19 +60,17 @@ func (t *table) members(f *family, left bitset) *Expr {
 
 // more is what follows a member: nothing, if all are there that must, or further ones.
 func (t *table) more(f *family, left bitset) *Expr {
-	if f.between != t.empty {
-		e := content{kind: isMore, family: f, left: left}
-		if some := t.members(f, left); some == t.never {
-			return t.empty
-		}
+	e := content{kind: isMore, family: f, left: left}
+	switch next := t.members(f, left); {
+	case next == t.never:
+		return t.empty
+	case f.between != t.empty:
 		return t.intern(e)
+	case e.requires():
+		return next
+	default:
+		return t.or(next, t.empty)
 	}
-	e := content{family: f, left: left}
-	next := t.members(f, left)
-	if !e.requires() {
-		next = t.or(next, t.empty)
-	}
-	return next
 }
 
 // then is what follows member i, -1 of the others, of those that are left.
@@ -108,15 +106,9 @@ func (e *content) requires() bool {
 // describeMembers is describe.
 func (e *content) describeMembers() {
 	f := e.family
-	e.regular, e.depth, e.short = true, 0, 0
-	least := int32(longestRest)
-	take := func(p *Expr) {
-		e.depth = max(e.depth, p.depth+1)
-		e.regular, e.boolean, e.counts = e.regular && p.regular, e.boolean || p.boolean, e.counts || p.counts
-	}
-	take(f.between)
+	parts, least := []*Expr{f.between}, int32(longestRest)
 	e.each(func(i int, m *Expr) {
-		take(m)
+		parts = append(parts, m)
 		if least = min(least, m.short); i >= 0 && i < f.required {
 			e.short = min(e.short+m.short+f.between.short, longestRest)
 		}
@@ -129,4 +121,5 @@ func (e *content) describeMembers() {
 	} else {
 		e.first, e.calling, e.nullable = f.between.first, f.between.calling, !e.requires()
 	}
+	e.inherit(parts...)
 }
