@@ -226,7 +226,9 @@ func (g *Grammar) cut(h horizon) seen {
 		for i, a := range e.args {
 			parts[i] = part(a)
 		}
-		if n.at = g.t.or(parts...); e.kind == isAnd {
+		if e.kind == isOr {
+			n.at = g.t.or(parts...)
+		} else {
 			n.at = g.t.and(parts...)
 		}
 	case isRepeat:
@@ -266,16 +268,15 @@ func (g *Grammar) cutAll(h horizon) seen {
 
 // walker finds the tokens of a trie that fit a state. It is used again and again.
 type walker struct {
-	s      stack
-	t      *trie
-	rows   []row
-	spans  spans  // of ids that fit
-	alike  spans  // of ids that are as they are of another state
-	left   []exit // nodes behind which the rule may have been left
-	rest   int32  // see mask
-	inner  bool   // it looks for what another mask is like, which is like no other
-	base   int    // rows when the stack had its first place
-	budget *Budget
+	s     stack
+	t     *trie
+	rows  []row
+	spans spans  // of ids that fit
+	alike spans  // of ids that are as they are of another state
+	left  []exit // nodes behind which the rule may have been left
+	rest  int32  // see mask
+	inner bool   // it looks for what another mask is like, which is like no other
+	base  int    // rows when the stack had its first place
 }
 
 // row is where a walk is at one depth: the children of a node that were not visited, and the state before them, nil where rules
@@ -294,7 +295,7 @@ func (w *walker) mask(v *Vocab, e *Expr, tier int) *mask {
 	w.t, w.spans, w.alike, w.left, w.rest = t, w.spans[:0], w.alike[:0], w.left[:0], 0
 	root := &t.nodes[0]
 	w.rows = append(w.rows[:0], row{e, beside, root.first, root.first + int32(root.children)})
-	for len(w.rows) > 0 && !w.budget.Spent() {
+	for len(w.rows) > 0 && !w.s.budget.Spent() {
 		r := &w.rows[len(w.rows)-1]
 		if r.next == r.end {
 			w.rows = w.rows[:len(w.rows)-1]
@@ -303,7 +304,7 @@ func (w *walker) mask(v *Vocab, e *Expr, tier int) *mask {
 		r.next++
 		w.visit(r.at, r.beside, r.next-1)
 	}
-	if w.budget.Spent() {
+	if w.s.budget.Spent() {
 		return nil
 	}
 	return w.found(v, like)
@@ -313,7 +314,7 @@ func (w *walker) mask(v *Vocab, e *Expr, tier int) *mask {
 // alike. It is nil if there is none.
 func (w *walker) like(v *Vocab, e *Expr, tier int) (*Expr, *mask) {
 	t := v.trie(tier)
-	if w.budget = w.s.budget; w.inner {
+	if w.inner {
 		return nil, nil
 	}
 	tokens := map[*Expr]int32{}
@@ -321,8 +322,8 @@ func (w *walker) like(v *Vocab, e *Expr, tier int) (*Expr, *mask) {
 		if k.last-k.from <= int32(len(t.ids)>>8) || !e.first.Has(k.b) {
 			continue
 		}
-		s := w.s.g.step(e, k.b, w.budget)
-		if s.next == nil || s.next == e || len(s.tops) > 0 || w.s.g.step(s.next, k.b, w.budget) != &s.next.state.as {
+		s := w.s.g.step(e, k.b, w.s.budget)
+		if s.next == nil || s.next == e || len(s.tops) > 0 || w.s.g.step(s.next, k.b, w.s.budget) != &s.next.state.as {
 			continue
 		}
 		if tokens[s.next] += k.last - k.from; int(tokens[s.next]) < len(t.ids)/4 {
@@ -342,11 +343,11 @@ func (w *walker) like(v *Vocab, e *Expr, tier int) (*Expr, *mask) {
 // visit looks at a node. As long as no rule is called one state is all there is to know.
 func (w *walker) visit(at, beside *Expr, i int32) {
 	k := &w.t.nodes[i]
-	w.budget.spend(1)
+	w.s.budget.spend(1)
 	var next *Expr
 	var left bool
 	if beside != nil {
-		step := w.s.g.step(beside, k.b, w.budget)
+		step := w.s.g.step(beside, k.b, w.s.budget)
 		if beside = step.next; len(step.tops) > 0 {
 			beside = nil
 		}
@@ -364,7 +365,7 @@ func (w *walker) visit(at, beside *Expr, i int32) {
 		w.fit(k.from, k.last)
 		return
 	default:
-		step := w.s.g.step(at, k.b, w.budget)
+		step := w.s.g.step(at, k.b, w.s.budget)
 		if len(step.tops) > 0 {
 			w.s.begin(at)
 			w.s.push(k.b)
@@ -379,7 +380,7 @@ func (w *walker) visit(at, beside *Expr, i int32) {
 			w.alike.add(k.from, k.last)
 			return
 		case next == at && k.last-k.from > fewTokens:
-			w.s.g.findStays(at, w.budget)
+			w.s.g.findStays(at, w.s.budget)
 		}
 		left = next.nullable
 		w.need(next)
@@ -403,7 +404,7 @@ func (w *walker) visit(at, beside *Expr, i int32) {
 
 // fit takes note of tokens that fit.
 func (w *walker) fit(from, to int32) {
-	w.budget.spend(int(to-from) / 4)
+	w.s.budget.spend(int(to-from) / 4)
 	w.spans.add(from, to)
 }
 
@@ -479,7 +480,7 @@ func (w *walker) found(v *Vocab, like *mask) *mask {
 			}
 		}
 	}
-	if w.budget.spend(16 * len(leaving)); len(leaving) > 0 {
+	if w.s.budget.spend(16 * len(leaving)); len(leaving) > 0 {
 		m.leaving = newTrie(leaving)
 	}
 	if m.ids = w.spans.ids(w.t); like == nil && len(m.ids) >= 2*v.words() {
