@@ -10,17 +10,15 @@ import (
 // Tokens that fit a state of a rule are found once for a model and remembered, for all grammars that have the rule. What counts
 // has as many states as it counts, and nearly all of them are alike for a token, which is short: so tokens are in tiers by
 // their length, and for each the state is looked at only as far as its tokens reach.
-const tiers = 3
+var tierBytes = [...]int{16, 48, longestToken}
 
-var tierBytes = [tiers]int{16, 48, longestToken}
-
-// everyTier is the trie of all tokens.
-const everyTier = -1
+// everyTier is behind the tiers: all tokens.
+const everyTier = len(tierBytes)
 
 // masks are what a state remembers of a vocabulary.
 type masks struct {
 	vocab *Vocab
-	tiers [tiers + 1]atomic.Pointer[cached] // by tier+1
+	tiers [everyTier + 1]atomic.Pointer[cached]
 }
 
 // mask is the tokens that fit a state, by themselves or as bits. It may be told by what differs from another mask: after most
@@ -130,13 +128,6 @@ func (v *Vocab) tiersOf(e *Expr) []int {
 	return onlyEvery
 }
 
-func (v *Vocab) trie(tier int) *trie {
-	if tier == everyTier {
-		return v.every
-	}
-	return v.tiers[tier]
-}
-
 // entry is the mask of a state, nil if the budget is spent.
 func (v *Vocab) entry(w *walker, e *Expr, tier int) *mask {
 	ms := e.state.masks.Load()
@@ -144,8 +135,8 @@ func (v *Vocab) entry(w *walker, e *Expr, tier int) *mask {
 		ms = &masks{vocab: v}
 		e.state.masks.Store(ms)
 	}
-	p := ms.tiers[tier+1].Load()
-	if p != nil {
+	to := &ms.tiers[tier]
+	if p := to.Load(); p != nil {
 		if m := p.mask.Load(); m != nil {
 			if !p.used.Load() {
 				p.used.Store(true)
@@ -154,13 +145,13 @@ func (v *Vocab) entry(w *walker, e *Expr, tier int) *mask {
 		}
 	}
 	if tier == everyTier {
-		return v.find(w, e, tier, &ms.tiers[0])
+		return v.find(w, e, tier, to)
 	}
 	bytes := int32(min(tierBytes[tier], v.longest))
 	at, least := w.s.g.horizon(e, bytes)
-	m := v.find(w, at, tier, &ms.tiers[tier+1])
+	m := v.find(w, at, tier, to)
 	if m != nil && m.rest > least-bytes { // a counter may tell whether there is a text at all
-		m = v.find(w, e, tier, &ms.tiers[tier+1])
+		m = v.find(w, e, tier, to)
 	}
 	return m
 }
@@ -290,7 +281,7 @@ type exit struct{ node, depth int32 }
 
 // mask finds the tokens that fit a state. It is nil if the budget is spent.
 func (w *walker) mask(v *Vocab, e *Expr, tier int) *mask {
-	t := v.trie(tier)
+	t := v.tries[tier]
 	beside, like := w.like(v, e, tier)
 	w.t, w.spans, w.alike, w.left, w.rest = t, w.spans[:0], w.alike[:0], w.left[:0], 0
 	root := &t.nodes[0]
@@ -313,7 +304,7 @@ func (w *walker) mask(v *Vocab, e *Expr, tier int) *mask {
 // like finds a state that most tokens lead to with their first byte and that stays as it is with that: from there on both are
 // alike. It is nil if there is none.
 func (w *walker) like(v *Vocab, e *Expr, tier int) (*Expr, *mask) {
-	t := v.trie(tier)
+	t := v.tries[tier]
 	if w.inner {
 		return nil, nil
 	}
@@ -322,8 +313,8 @@ func (w *walker) like(v *Vocab, e *Expr, tier int) (*Expr, *mask) {
 		if k.last-k.from <= int32(len(t.ids)>>8) || !e.first.Has(k.b) {
 			continue
 		}
-		s := w.s.g.step(e, k.b, w.s.budget)
-		if s.next == nil || s.next == e || len(s.tops) > 0 || w.s.g.step(s.next, k.b, w.s.budget) != &s.next.state.as {
+		s := w.s.step(e, k.b)
+		if s.next == nil || s.next == e || len(s.tops) > 0 || w.s.step(s.next, k.b) != &s.next.state.as {
 			continue
 		}
 		if tokens[s.next] += k.last - k.from; int(tokens[s.next]) < len(t.ids)/4 {
@@ -347,7 +338,7 @@ func (w *walker) visit(at, beside *Expr, i int32) {
 	var next *Expr
 	var left bool
 	if beside != nil {
-		step := w.s.g.step(beside, k.b, w.s.budget)
+		step := w.s.step(beside, k.b)
 		if beside = step.next; len(step.tops) > 0 {
 			beside = nil
 		}
@@ -365,7 +356,7 @@ func (w *walker) visit(at, beside *Expr, i int32) {
 		w.fit(k.from, k.last)
 		return
 	default:
-		step := w.s.g.step(at, k.b, w.s.budget)
+		step := w.s.step(at, k.b)
 		if len(step.tops) > 0 {
 			w.s.begin(at)
 			w.s.push(k.b)

@@ -131,7 +131,7 @@ func (s *stack) only() (only byte, ok bool) {
 func (s *stack) may(c byte) bool {
 	for _, it := range s.top() {
 		s.budget.spend(1)
-		if next := s.g.step(it.at, c, s.budget); next.next != nil || len(next.tops) > 0 {
+		if next := s.step(it.at, c); next.next != nil || len(next.tops) > 0 {
 			return true
 		}
 	}
@@ -175,7 +175,7 @@ func (m *Matcher) allow() {
 			}
 			if m.add(to, e, it.in); e.wide {
 				m.open(it)
-				m.walk(to, m.vocab.trie(tier))
+				m.walk(to, m.vocab.tries[tier])
 			}
 		}
 		if i > 0 {

@@ -96,6 +96,9 @@ func (s *stack) add(it item) {
 	s.items = append(s.items, it)
 }
 
+// step is where a byte leads from a state.
+func (s *stack) step(e *Expr, c byte) *step { return s.g.step(e, c, s.budget) }
+
 // push takes a byte. If no way goes on it reports false, and the place is there without any.
 func (s *stack) push(c byte) bool {
 	from := int(s.places[len(s.places)-1].items)
@@ -106,7 +109,7 @@ func (s *stack) push(c byte) bool {
 	}
 	for i := from; i < to && !s.budget.Spent(); i++ {
 		it := s.items[i]
-		next := s.g.step(it.at, c, s.budget)
+		next := s.step(it.at, c)
 		if next.next != nil {
 			s.add(item{next.next, it.in})
 		}

@@ -9,11 +9,10 @@ import (
 // Vocab is the tokens of a model, ordered for asking which of them a form lets through. It does not change and may be used by
 // many at once.
 type Vocab struct {
-	texts   []byte   // of all tokens
-	ends    []uint32 // of texts, by id
-	longest int      // token
-	every   *trie
-	tiers   [tiers]*trie
+	texts   []byte               // of all tokens
+	ends    []uint32             // of texts, by id
+	longest int                  // token
+	tries   [everyTier + 1]*trie // by tier
 	cache   maskCache
 }
 
@@ -54,7 +53,7 @@ func NewVocab(size int, text func(id int32) []byte) *Vocab {
 	for id := range size {
 		v.ends[id+1] += v.ends[id]
 	}
-	v.every = newTrie(all)
+	v.tries[everyTier] = newTrie(all)
 	for i, most := range tierBytes {
 		var tier []token
 		all = slices.DeleteFunc(all, func(t token) bool {
@@ -64,7 +63,7 @@ func NewVocab(size int, text func(id int32) []byte) *Vocab {
 			tier = append(tier, t)
 			return true
 		})
-		v.tiers[i] = newTrie(tier)
+		v.tries[i] = newTrie(tier)
 	}
 	return v
 }
