@@ -20,7 +20,7 @@ type state struct {
 // step is where a byte leads: to another state of the same rule, and into rules that it calls. It does not change.
 type step struct {
 	next   *Expr    // nil for nowhere
-	called []called // those that call others come before them or after them
+	called []called // in no order, as rules may call each other
 	tops   []top
 }
 
@@ -197,10 +197,10 @@ func (g *Grammar) shorten(list []called, tops []top, u *Budget) ([]called, []top
 	var kept []called
 	var keep func(i int32) int32
 	keep = func(i int32) int32 {
-		if i < 0 || place[i] >= 0 {
-			if i < 0 {
-				return i
-			}
+		switch {
+		case i < 0:
+			return i
+		case place[i] >= 0:
 			return place[i]
 		}
 		at := int32(len(kept))

@@ -207,7 +207,8 @@ func (b *Builder) IsNever(e *Expr) bool {
 			return e.state.fate == dead
 		}
 		defer b.worked()
-		return !b.t.matched(e, b.t.classes(e), b.budget)
+		p := classes(e)
+		return !b.t.matched(e, &p, b.budget)
 	}
 	return e == b.t.never
 }
@@ -232,8 +233,7 @@ func (b *Builder) Next(e, in *Expr) (s Set) {
 		b.fail(fmt.Errorf("only regular expressions tell what comes next, not %s in %s, which refer to rules", e, in))
 		return s
 	}
-	p := b.t.classes(e)
-	p.add(in, map[*Expr]bool{}, map[Set]bool{})
+	p := classes(e, in)
 	found := make([]bool, len(p.reps))
 	type pair struct{ e, in *Expr }
 	list := []pair{{e, in}}
@@ -243,7 +243,7 @@ func (b *Builder) Next(e, in *Expr) (s Set) {
 		for n, c := range p.reps {
 			b.budget.spend(1)
 			to := pair{b.t.derive(at.e, c, b.budget), b.t.derive(at.in, c, b.budget)}
-			if to.in == b.t.never || to.in.boolean && !b.t.matched(to.in, p, b.budget) {
+			if to.in == b.t.never || to.in.boolean && !b.t.matched(to.in, &p, b.budget) {
 				continue
 			}
 			found[n] = found[n] || at.e.nullable

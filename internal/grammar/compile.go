@@ -41,11 +41,11 @@ func (b *Builder) Compile(start *Rule) (*Grammar, error) {
 	c.productive()
 	c.first()
 	c.components()
-	g := &Grammar{t: c.t, end: c.t.empty, horizons: map[horizon]seen{}, beyond: c.t.runes(Ranges(RuneRange{utf8.RuneSelf, utf8.MaxRune}))}
-	sets, met := map[Set]bool{}, map[*Expr]bool{}
+	var bodies []*Expr
 	for _, r := range c.order {
-		g.classes.add(r.body, met, sets)
+		bodies = append(bodies, r.body)
 	}
+	g := &Grammar{t: c.t, classes: classes(bodies...), end: c.t.empty, horizons: map[horizon]seen{}, beyond: c.t.runes(Ranges(RuneRange{utf8.RuneSelf, utf8.MaxRune}))}
 	c.classes = &g.classes
 	for _, group := range c.groups {
 		c.translate(group)

@@ -145,9 +145,6 @@ type partition struct {
 
 // split tells the bytes of a set from others.
 func (p *partition) split(s *Set) {
-	if len(p.reps) == 0 {
-		p.reps = []byte{0}
-	}
 	const none = -1
 	var to [256]int // the new class of those of a class that are in the set
 	var out [256]bool
@@ -175,22 +172,19 @@ func (p *partition) split(s *Set) {
 	}
 }
 
-// classes are those of the bytes of an expression.
-func (t *table) classes(e *Expr) *partition {
-	p, met := &partition{reps: []byte{0}}, map[*Expr]bool{}
-	p.add(e, met, map[Set]bool{})
+// classes are those of the bytes of expressions.
+func classes(list ...*Expr) partition {
+	p, met, sets := partition{reps: []byte{0}}, map[*Expr]bool{}, map[Set]bool{}
+	for _, e := range list {
+		e.parts(met, func(e *Expr) bool {
+			if e.kind == isByte && !sets[e.first] {
+				sets[e.first] = true
+				p.split(&e.first)
+			}
+			return true
+		})
+	}
 	return p
-}
-
-// add splits the classes by the sets in an expression.
-func (p *partition) add(e *Expr, met map[*Expr]bool, sets map[Set]bool) {
-	e.parts(met, func(e *Expr) bool {
-		if e.kind == isByte && !sets[e.first] {
-			sets[e.first] = true
-			p.split(&e.first)
-		}
-		return true
-	})
 }
 
 // parts calls f for an expression and those that it is made of, each once, until f reports false.

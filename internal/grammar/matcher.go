@@ -174,7 +174,8 @@ func (m *Matcher) allow() {
 				return
 			}
 			if m.add(to, e, it.in); e.wide {
-				m.open(it)
+				m.s.open()
+				m.s.add(it)
 				m.walk(to, m.vocab.tries[tier])
 			}
 		}
@@ -216,12 +217,6 @@ func (m *Matcher) add(to []uint64, e *mask, in int32) {
 		m.s.leave()
 		m.walk(to, e.leaving)
 	}
-}
-
-// open opens a place with one way.
-func (m *Matcher) open(it item) {
-	m.s.open()
-	m.s.add(it)
 }
 
 // walk adds the tokens of a trie whose texts fit at the last place, and drops that.
