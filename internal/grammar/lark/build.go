@@ -97,13 +97,8 @@ func (c *compiler) flow(n *node, in int) (out states) {
 	if n.least == 0 {
 		out = 1 << in
 	}
-	if n.most == 0 {
-		return out
-	}
-	once, all := c.several(n, in)
+	all := c.several(n, in)
 	switch {
-	case n.most == 1:
-		return out | once
 	case n.counts(all) && n.written() != nil:
 		return c.flow(n.written(), in)
 	case n.counts(all):
@@ -119,17 +114,16 @@ func (c *compiler) flowAll(n *node, in states) (out states) {
 	return out
 }
 
-// several is the states after what is repeated came once, and after it came any number of times.
-func (c *compiler) several(n *node, in int) (once, all states) {
-	once = c.flow(n.parts[0], in)
-	if n.most == 1 {
-		return once, once
-	}
-	for more := once; more != 0; {
+// several is the states in which what is repeated may end, the first time or a later one.
+func (c *compiler) several(n *node, in int) (all states) {
+	for more := c.flow(n.parts[0], in); more != 0; {
 		all |= more
+		if n.most == 1 {
+			break
+		}
 		more = c.flowAll(n.parts[0], more) &^ all
 	}
-	return once, all
+	return all
 }
 
 // counts tells whether something is repeated so often, from several states, that only one which joins them can be counted in.
@@ -324,8 +318,8 @@ func (c *compiler) repeatedly(n *node, in int) (out exprs) {
 	}
 	body := n.parts[0]
 	first := c.eval(body, in)
-	_, all := c.several(n, in)
-	if n.most == 0 || all == 0 { // nothing comes, or what never ends
+	all := c.several(n, in)
+	if all == 0 { // it never ends
 		return out
 	}
 	rest := -1

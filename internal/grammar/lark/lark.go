@@ -97,6 +97,9 @@ func (c *compiler) lexemes(n *node) {
 		for _, p := range n.parts {
 			c.lexemes(p)
 		}
+		if n.op == opRepeat && n.most == 0 {
+			*n = node{op: opSeq, at: n.at}
+		}
 	case opRule:
 		if c.rules[n.text] == nil {
 			c.Fail(n.at, "the rule %s is not defined; add %s: …", n.text, n.text)

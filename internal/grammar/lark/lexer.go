@@ -134,9 +134,6 @@ func (c *compiler) ends(n *node) ends {
 			e.last.each(func(l int) { c.join(c.all[l].next, e.first) })
 		}
 		e.empty = e.empty || n.least == 0
-		if n.most == 0 {
-			return ends{first: c.newSet(), last: c.newSet(), empty: true}
-		}
 		return e
 	}
 	out := ends{first: c.newSet(), last: c.newSet(), empty: n.op == opSeq}
