@@ -222,10 +222,10 @@ func (c *compiler) first() {
 		begin = func(e *Expr) {
 			switch c.budget.spend(1); {
 			case e.regular:
-				s = s.or(e.first)
+				s = s.Or(e.first)
 				return
 			case e.kind == isRef:
-				s = s.or(e.rule.first)
+				s = s.Or(e.rule.first)
 				return
 			case met[e]:
 				return

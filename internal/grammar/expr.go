@@ -73,8 +73,11 @@ func (s *Set) Has(b byte) bool { return s[b>>6]>>(b&63)&1 != 0 }
 // Not are the other bytes.
 func (s Set) Not() Set { return Set{^s[0], ^s[1], ^s[2], ^s[3]} }
 
-func (s Set) or(o Set) Set  { return Set{s[0] | o[0], s[1] | o[1], s[2] | o[2], s[3] | o[3]} }
-func (s Set) and(o Set) Set { return Set{s[0] & o[0], s[1] & o[1], s[2] & o[2], s[3] & o[3]} }
+// Or is the bytes of either set.
+func (s Set) Or(o Set) Set { return Set{s[0] | o[0], s[1] | o[1], s[2] | o[2], s[3] | o[3]} }
+
+// And is the bytes that are in both sets.
+func (s Set) And(o Set) Set { return Set{s[0] & o[0], s[1] & o[1], s[2] & o[2], s[3] & o[3]} }
 
 // each calls f for every byte of the set.
 func (s *Set) each(f func(b byte)) {
@@ -176,20 +179,20 @@ func (e *content) describe() {
 		e.nullable, e.short = e.a.nullable && e.b.nullable, min(e.a.short+e.b.short, longestRest)
 		e.first, e.calling = e.a.first, e.a.calling
 		if e.a.nullable {
-			e.first, e.calling = e.first.or(e.b.first), e.calling || e.b.calling
+			e.first, e.calling = e.first.Or(e.b.first), e.calling || e.b.calling
 		}
 		e.inherit(e.a, e.b)
 	case isOr:
 		e.short = longestRest
 		for _, a := range e.args {
 			e.short = min(e.short, a.short)
-			e.nullable, e.calling, e.first = e.nullable || a.nullable, e.calling || a.calling, e.first.or(a.first)
+			e.nullable, e.calling, e.first = e.nullable || a.nullable, e.calling || a.calling, e.first.Or(a.first)
 		}
 		e.inherit(e.args...)
 	case isAnd:
 		e.nullable, e.first, e.short = true, allBytes, longestRest
 		for _, a := range e.args {
-			e.nullable, e.first = e.nullable && a.nullable, e.first.and(a.first)
+			e.nullable, e.first = e.nullable && a.nullable, e.first.And(a.first)
 		}
 		e.inherit(e.args...)
 		e.boolean = true
@@ -291,7 +294,7 @@ func (t *table) or(args ...*Expr) *Expr {
 	list = slices.DeleteFunc(list, func(a *Expr) bool {
 		switch a.kind {
 		case isByte:
-			set = set.or(a.first)
+			set = set.Or(a.first)
 		case isEmpty:
 			empty = true
 		case isNever:
@@ -447,7 +450,7 @@ func (t *table) tails(list []*Expr) []*Expr {
 			continue
 		}
 		if i, ok := met.at(e.b); ok {
-			joined[i] = t.cat(t.class(joined[i].a.first.or(e.a.first)), e.b)
+			joined[i] = t.cat(t.class(joined[i].a.first.Or(e.a.first)), e.b)
 		} else {
 			joined = append(joined, e)
 		}
@@ -461,7 +464,7 @@ func (t *table) and(args ...*Expr) *Expr {
 	list = slices.DeleteFunc(list, func(a *Expr) bool {
 		switch {
 		case a.kind == isByte:
-			set, one = set.and(a.first), true
+			set, one = set.And(a.first), true
 		case a == t.empty:
 			empty = true
 		case a == t.any:

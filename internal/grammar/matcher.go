@@ -116,7 +116,7 @@ func (m *Matcher) Forced(dst []byte, most int) []byte {
 func (s *stack) only() (only byte, ok bool) {
 	var first Set
 	for _, it := range s.top() {
-		first = first.or(it.at.first)
+		first = first.Or(it.at.first)
 	}
 	more := false
 	first.each(func(c byte) {

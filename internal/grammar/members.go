@@ -113,7 +113,7 @@ func (e *content) describeMembers() {
 			e.short = min(e.short+m.short+f.between.short, longestRest)
 		}
 		if e.kind == isMembers {
-			e.first, e.calling = e.first.or(m.first), e.calling || m.calling
+			e.first, e.calling = e.first.Or(m.first), e.calling || m.calling
 		}
 	})
 	if e.kind == isMembers {

@@ -55,7 +55,7 @@ func (b *builder) stateOf(s grammar.Set) int {
 		return len(b.states) - 1
 	}
 	last := len(b.states) - 1
-	b.states[last] = union(b.states[last], s)
+	b.states[last] = b.states[last].Or(s)
 	return last
 }
 
@@ -65,7 +65,7 @@ func (b *builder) joined(all states) int {
 		return bits.TrailingZeros32(uint32(all))
 	}
 	var s grammar.Set
-	all.each(func(state int) { s = union(s, b.states[state]) })
+	all.each(func(state int) { s = s.Or(b.states[state]) })
 	return b.stateOf(s)
 }
 
@@ -238,7 +238,7 @@ func (c *compiler) closed(once [mostStates]exprs) [mostStates]exprs {
 // restricted is what a lexeme matches in a state.
 func (c *compiler) restricted(lexeme, in int) *grammar.Expr {
 	l := &c.all[lexeme]
-	if not := c.states[in]; intersect(not, l.first) != (grammar.Set{}) {
+	if not := c.states[in]; not.And(l.first) != (grammar.Set{}) {
 		return c.b.And(l.e, c.b.Seq(c.b.Byte(not.Not()), c.b.Any()))
 	}
 	return l.e

@@ -166,7 +166,7 @@ func (c *compiler) separate() {
 	for i := range c.all {
 		before[i] = c.all[i].e
 		c.all[i].first = c.b.Next(c.b.Empty(), before[i])
-		anywhere = union(anywhere, c.all[i].first)
+		anywhere = anywhere.Or(c.all[i].first)
 	}
 	type place struct {
 		rivals   string
@@ -200,20 +200,12 @@ func (c *compiler) separate() {
 		}
 		behind := c.b.Next(l.e, longer[at])
 		var first grammar.Set
-		l.next.each(func(n int) { first = union(first, c.all[n].first) })
-		if intersect(behind, first) != (grammar.Set{}) {
-			l.state = c.stateOf(intersect(behind, anywhere))
+		l.next.each(func(n int) { first = first.Or(c.all[n].first) })
+		if behind.And(first) != (grammar.Set{}) {
+			l.state = c.stateOf(behind.And(anywhere))
 		}
 		if err := c.b.Err(); err != nil {
 			c.Stop(err)
 		}
 	}
-}
-
-func union(a, b grammar.Set) grammar.Set {
-	return grammar.Set{a[0] | b[0], a[1] | b[1], a[2] | b[2], a[3] | b[3]}
-}
-
-func intersect(a, b grammar.Set) grammar.Set {
-	return grammar.Set{a[0] & b[0], a[1] & b[1], a[2] & b[2], a[3] & b[3]}
 }
