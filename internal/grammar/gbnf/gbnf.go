@@ -10,6 +10,7 @@ package gbnf
 
 import (
 	"context"
+	"slices"
 
 	"hearth/internal/grammar"
 	"hearth/internal/grammar/notation"
@@ -63,18 +64,9 @@ func (p *parser) read(r *notation.Reader) {
 }
 
 // blanks takes blanks, lines' ends and comments.
-func (p *parser) blanks() {
-	for p.Step(); ; p.Line() {
-		p.While(func(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' })
-		if p.Peek() != '#' {
-			return
-		}
-	}
-}
+func (p *parser) blanks() { p.Blanks("#") }
 
-func wordByte(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || notation.Digit(c) || c == '-' || c == '_'
-}
+func wordByte(c byte) bool { return notation.Letter(c) || notation.Digit(c) || c == '-' || c == '_' }
 
 func (p *parser) named(name string, at int) *rule {
 	r := p.rules[name]
@@ -177,6 +169,9 @@ func (p *parser) times() (least, most int, ok bool) {
 	return least, most, true
 }
 
+// functions are those of some dialects, called in place of a name.
+var functions = []string{"TagDispatch", "TokenTagDispatch", "Token", "ExcludeToken"}
+
 // item takes what may be repeated, and gives nil where none comes.
 func (p *parser) item() (e *grammar.Expr) {
 	at := p.At
@@ -214,17 +209,12 @@ func (p *parser) item() (e *grammar.Expr) {
 		p.Fail(at, "%s repeats nothing; write it after a \"text\", a [class], a name or a group", p.Next())
 	case wordByte(c):
 		name := p.While(wordByte)
-		after := p.At
-		p.blanks()
-		switch {
-		case p.Is("::="): // the next rule
+		if p.Is("(") && slices.Contains(functions, name) {
+			p.Fail(at, "%s(…) is not held; write rules, and tokens as <name>", name)
+		}
+		if p.blanks(); p.Is("::=") { // the next rule
 			p.At = at
 			return nil
-		case p.At == after && p.Is("("):
-			switch name {
-			case "TagDispatch", "TokenTagDispatch", "Token", "ExcludeToken":
-				p.Fail(at, "%s(…) is not held; write rules, and tokens as <name>", name)
-			}
 		}
 		return p.b.Ref(p.named(name, at).r)
 	}

@@ -66,21 +66,12 @@ func (p *parser) read(r *notation.Reader) {
 }
 
 // blanks takes blanks, lines' ends and comments.
-func (p *parser) blanks() {
-	for p.Step(); ; p.Line() {
-		p.While(func(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' })
-		if p.Peek() != '#' && !p.Is("//") {
-			return
-		}
-	}
-}
+func (p *parser) blanks() { p.Blanks("#", "//") }
 
 // inline takes blanks within a line.
 func (p *parser) inline() { p.While(func(c byte) bool { return c == ' ' || c == '\t' }) }
 
-func nameByte(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || notation.Digit(c)
-}
+func nameByte(c byte) bool { return notation.Letter(c) || notation.Digit(c) || c == '_' }
 
 // isTerminal tells terminals' names from those of rules: by the first letter.
 func isTerminal(name string) bool {
@@ -137,6 +128,14 @@ func (p *parser) head() (name string, at, priority int, ok bool) {
 	return name, at, priority, true
 }
 
+// defines tells whether a definition comes next.
+func (p *parser) defines() bool {
+	start := p.At
+	_, _, _, ok := p.head()
+	p.At = start
+	return ok
+}
+
 func (p *parser) definition() {
 	name, at, priority, ok := p.head()
 	if !ok {
@@ -166,10 +165,7 @@ func (p *parser) define(t *terminal, name string) {
 
 // end wants that the next definition or statement follows.
 func (p *parser) end() {
-	start := p.At
-	_, _, _, next := p.head()
-	p.At = start
-	if next || !p.More() || p.Peek() == '%' {
+	if p.defines() || !p.More() || p.Peek() == '%' {
 		return
 	}
 	switch c := p.Peek(); {
@@ -339,10 +335,9 @@ func (p *parser) item() *node {
 	n := &node{at: p.At}
 	switch c := p.Peek(); {
 	case p.Take("("):
-		return p.group(n, ")")
+		return p.group(")")
 	case p.Take("["):
-		n = &node{op: opRepeat, at: n.at, most: 1, parts: []*node{p.group(n, "]")}}
-		return n
+		return &node{op: opRepeat, at: n.at, most: 1, parts: []*node{p.group("]")}}
 	case c == '"':
 		n.op, n.text = opString, p.quoted()
 		if p.Peek() == 'i' {
@@ -366,9 +361,7 @@ func (p *parser) item() *node {
 		p.pattern(n)
 		return n
 	case nameByte(c) && !notation.Digit(c):
-		_, _, _, next := p.head()
-		p.At = n.at
-		if next {
+		if p.defines() {
 			return nil
 		}
 		n.text = p.While(nameByte)
@@ -384,7 +377,7 @@ func (p *parser) item() *node {
 	return nil
 }
 
-func (p *parser) group(n *node, end string) *node {
+func (p *parser) group(end string) (n *node) {
 	p.Nested(func() {
 		p.blanks()
 		n = p.alternatives()

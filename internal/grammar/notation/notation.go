@@ -4,6 +4,7 @@ package notation
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -139,6 +140,19 @@ func (r *Reader) While(ok func(c byte) bool) string {
 
 // Line takes the rest of a line, without its end.
 func (r *Reader) Line() { r.While(func(c byte) bool { return c != '\n' && c != '\r' }) }
+
+// Blanks takes blanks, lines' ends, and comments up to their line's end, which begin with one of these.
+func (r *Reader) Blanks(comments ...string) {
+	for r.Step(); ; r.Line() {
+		r.While(func(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' })
+		if !slices.ContainsFunc(comments, r.Is) {
+			return
+		}
+	}
+}
+
+// Letter tells whether a byte is a letter of ASCII.
+func Letter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
 // Digit tells whether a byte is a decimal digit.
 func Digit(c byte) bool { return c >= '0' && c <= '9' }
