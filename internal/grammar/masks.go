@@ -262,39 +262,31 @@ type walker struct {
 	s     stack
 	t     *trie
 	rows  []row
-	spans spans  // of ids that fit
-	alike spans  // of ids that are as they are of another state
-	left  []exit // nodes behind which the rule may have been left
-	rest  int32  // see mask
-	inner bool   // it looks for what another mask is like, which is like no other
-	base  int    // rows when the stack had its first place
+	at    []walked // by depth
+	spans spans    // of ids that fit
+	alike spans    // of ids that are as they are of another state
+	left  []exit   // nodes behind which the rule may have been left
+	rest  int32    // see mask
+	inner bool     // it looks for what another mask is like, which is like no other
+	base  int      // depth of the stack's first byte
 }
 
-// row is where a walk is at one depth: the children of a node that were not visited, and the state before them, nil where rules
-// were called and it is the stack that knows. Beside it is where the other state would be.
-type row struct {
-	at, beside *Expr
-	next, end  int32
-}
+// walked is where the bytes of a walk lead: the state, nil where rules were called and it is the stack that knows, and beside it
+// where the other state would be.
+type walked struct{ at, beside *Expr }
 
-type exit struct{ node, depth int32 }
+type exit struct {
+	node  *branch
+	depth int
+}
 
 // mask finds the tokens that fit a state. It is nil if the budget is spent.
 func (w *walker) mask(v *Vocab, e *Expr, tier int) *mask {
 	t := v.tries[tier]
 	beside, like := w.like(v, e, tier)
 	w.t, w.spans, w.alike, w.left, w.rest = t, w.spans[:0], w.alike[:0], w.left[:0], 0
-	root := &t.nodes[0]
-	w.rows = append(w.rows[:0], row{e, beside, root.first, root.first + int32(root.children)})
-	for len(w.rows) > 0 && !w.s.budget.Spent() {
-		r := &w.rows[len(w.rows)-1]
-		if r.next == r.end {
-			w.rows = w.rows[:len(w.rows)-1]
-			continue
-		}
-		r.next++
-		w.visit(r.at, r.beside, r.next-1)
-	}
+	w.at = append(w.at[:0], walked{e, beside})
+	w.rows = t.walk(w.rows, w.s.budget, w.visit)
 	if w.s.budget.Spent() {
 		return nil
 	}
@@ -331,9 +323,9 @@ func (w *walker) like(v *Vocab, e *Expr, tier int) (*Expr, *mask) {
 	return nil, nil
 }
 
-// visit looks at a node. As long as no rule is called one state is all there is to know.
-func (w *walker) visit(at, beside *Expr, i int32) {
-	k := &w.t.nodes[i]
+// visit looks at a node and tells whether to go on below it. As long as no rule is called one state is all there is to know.
+func (w *walker) visit(k *branch, depth int) (further bool) {
+	at, beside := w.at[depth-1].at, w.at[depth-1].beside
 	w.s.budget.spend(1)
 	var next *Expr
 	var left bool
@@ -345,31 +337,31 @@ func (w *walker) visit(at, beside *Expr, i int32) {
 	}
 	switch {
 	case at == nil:
-		w.s.back(len(w.rows) - w.base + 1)
+		w.s.back(depth - w.base + 1)
 		if !w.s.push(k.b) {
-			return
+			return false
 		}
 		left = w.s.done()
 	case !at.first.Has(k.b):
-		return
+		return false
 	case k.kinds&^charKinds(at.state.stays.Load()) == 0:
 		w.fit(k.from, k.last)
-		return
+		return false
 	default:
 		step := w.s.step(at, k.b)
 		if len(step.tops) > 0 {
 			w.s.begin(at)
 			w.s.push(k.b)
-			w.base = len(w.rows)
+			w.base = depth
 			left = w.s.done()
 			break
 		}
 		switch next = step.next; {
 		case next == nil:
-			return
+			return false
 		case next == beside:
 			w.alike.add(k.from, k.last)
-			return
+			return false
 		case next == at && k.last-k.from > fewTokens:
 			w.s.g.findStays(at, w.s.budget)
 		}
@@ -382,15 +374,11 @@ func (w *walker) visit(at, beside *Expr, i int32) {
 		}
 	}
 	w.fit(k.from, k.to)
-	if k.children == 0 {
-		return
+	if left && k.children > 0 {
+		w.left = append(w.left, exit{k, depth})
 	}
-	if left {
-		w.left = append(w.left, exit{i, int32(len(w.rows))})
-	}
-	if next != w.s.g.end {
-		w.rows = append(w.rows, row{next, beside, k.first, k.first + int32(k.children)})
-	}
+	w.at = append(w.at[:depth], walked{next, beside})
+	return next != w.s.g.end
 }
 
 // fit takes note of tokens that fit.
@@ -460,8 +448,7 @@ func (w *walker) found(v *Vocab, like *mask) *mask {
 	}
 	var leaving []token
 	for _, x := range w.left {
-		k := &w.t.nodes[x.node]
-		for place := k.to; place < k.last; place++ {
+		for place := x.node.to; place < x.node.last; place++ {
 			if w.spans.has(place) || w.alike.has(place) {
 				continue
 			}

@@ -12,7 +12,6 @@ type Matcher struct {
 	of    []item   // the ways that mask was made for
 	since int      // places when it was; 0: it does not count
 	w     walker   // of states that were not met before
-	depth []row    // reused by walk
 }
 
 // Matcher begins a text. Its work is counted on a budget, which several matchers may share.
@@ -221,27 +220,16 @@ func (m *Matcher) add(to []uint64, e *mask, in int32) {
 
 // walk adds the tokens of a trie whose texts fit at the last place, and drops that.
 func (m *Matcher) walk(to []uint64, t *trie) {
-	n, root := len(m.s.places), &t.nodes[0]
-	rows := append(m.depth[:0], row{nil, nil, root.first, root.first + int32(root.children)})
-	for len(rows) > 0 && !m.s.budget.Spent() {
-		r := &rows[len(rows)-1]
-		if r.next == r.end {
-			rows = rows[:len(rows)-1]
-			continue
-		}
-		k := &t.nodes[r.next]
-		r.next++
-		m.s.back(n + len(rows) - 1)
+	n := len(m.s.places)
+	m.w.rows = t.walk(m.w.rows, m.s.budget, func(k *branch, depth int) bool {
+		m.s.back(n + depth - 1)
 		if !m.s.push(k.b) {
-			continue
+			return false
 		}
 		for _, id := range t.ids[k.from:k.to] {
 			to[id/64] |= 1 << (id % 64)
 		}
-		if k.children > 0 {
-			rows = append(rows, row{nil, nil, k.first, k.first + int32(k.children)})
-		}
-	}
-	m.depth = rows
+		return true
+	})
 	m.s.back(n - 1)
 }

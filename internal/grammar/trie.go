@@ -60,6 +60,30 @@ func newTrie(tokens []token) *trie {
 	return t
 }
 
+// row is what a walk did not visit yet of the children of a node.
+type row struct{ next, end int32 }
+
+func (k *branch) row() row { return row{k.first, k.first + int32(k.children)} }
+
+// walk visits the nodes of a trie, the first ones at depth 1, and what is below a node only if visit says so. It ends when the
+// budget is spent. The memory of rows is used, and returned to be used again.
+func (t *trie) walk(rows []row, u *Budget, visit func(k *branch, depth int) (further bool)) []row {
+	rows = append(rows[:0], t.nodes[0].row())
+	for len(rows) > 0 && !u.Spent() {
+		r := &rows[len(rows)-1]
+		if r.next == r.end {
+			rows = rows[:len(rows)-1]
+			continue
+		}
+		k := &t.nodes[r.next]
+		r.next++
+		if visit(k, len(rows)) && k.children > 0 {
+			rows = append(rows, k.row())
+		}
+	}
+	return rows
+}
+
 // appendKinds appends for each place in a text the kinds of the characters from there on.
 func appendKinds(dst []charKinds, text []byte) []charKinds {
 	from := len(dst)
