@@ -62,7 +62,7 @@ type CallMatcher struct {
 
 // Matcher begins a form. Its work is counted on a budget, which several matchers may share.
 func (v *CallVocab) Matcher(g *CallGrammar, budget *Budget) *CallMatcher {
-	return &CallMatcher{vocab: v, budget: budget, ways: []way{{top: g.start}}, allowed: make([]uint64, v.words)}
+	return &CallMatcher{vocab: v, budget: budget, ways: []way{{top: g.start}}, allowed: make([]uint64, len(v.plain))}
 }
 
 // Accept takes what was written next. It reports whether that fits the form; if not, or once the budget is spent, the matcher

@@ -18,14 +18,13 @@ type Vocab struct {
 
 // CallVocab is the same for a CallMatcher.
 type CallVocab struct {
-	words int      // of a mask
 	plain []uint64 // tokens that stay within a JSON string wherever they come in it
 	all   tree
 	rest  tree // the tokens that are not plain
 }
 
-// tree has the bytes of tokens, what begins alike in one place. Nodes are in the order of a walk in which a node comes before
-// what is below it.
+// tree is a trie whose nodes are in the order of a walk, a node before what is below it. Where most tokens fit, as in a text of a
+// call, that takes half the time of a trie in rows.
 type tree struct {
 	nodes []node
 	ids   []int32
@@ -70,8 +69,7 @@ func NewVocab(size int, text func(id int32) []byte) *Vocab {
 
 // NewCallVocab takes what NewVocab does.
 func NewCallVocab(size int, text func(id int32) []byte) *CallVocab {
-	v := &CallVocab{words: maskWords(size)}
-	v.plain = make([]uint64, v.words)
+	v := &CallVocab{plain: make([]uint64, maskWords(size))}
 	all := tokens(size, text)
 	var rest []token
 	for _, t := range all {
