@@ -179,13 +179,7 @@ var spaces = func() (all []grammar.RuneRange) {
 }()
 
 // anyObject is the schema of the arguments of a tool that has none.
-var anyObject = func() *schema.Node {
-	n, err := schema.Parse([]byte("{}"))
-	if err != nil {
-		panic(err)
-	}
-	return n
-}()
+var anyObject = schema.MustParse("{}")
 
 // arguments are those that follow a schema.
 func (w *writer) arguments(ctx context.Context, d *schema.Document) (*grammar.Expr, []jsonschema.Unheld, error) {

@@ -283,14 +283,7 @@ var endless = [][]*schema.Node{}
 var saying = []string{"type", "enum", "const", "properties", "patternProperties", "additionalProperties", "items", "prefixItems", "required"}
 
 // null is added to the alternatives of what is nullable.
-var null = must(schema.Parse([]byte(`{"type": "null"}`)))
-
-func must(n *schema.Node, err error) *schema.Node {
-	if err != nil {
-		panic(err)
-	}
-	return n
-}
+var null = schema.MustParse(`{"type": "null"}`)
 
 // expand returns what a schema says, with those which it refers to and combines: alternatives, of parts that hold together,
 // and none for a schema that says nothing.

@@ -62,6 +62,15 @@ func Parse(raw []byte) (*Node, error) {
 	return root, nil
 }
 
+// MustParse is Parse of a value that stands in the program.
+func MustParse(text string) *Node {
+	n, err := Parse([]byte(text))
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
 // reader makes nodes of valid JSON. Nodes share its text.
 type reader struct {
 	text  string

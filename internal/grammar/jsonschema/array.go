@@ -140,16 +140,7 @@ func (c *compiler) finite(rules []*rule) (out []*schema.Node, ok bool) {
 	return out, true
 }
 
-var words = func() (out []*schema.Node) {
-	for _, s := range []string{"null", "true", "false"} {
-		v, err := schema.Parse([]byte(s))
-		if err != nil {
-			panic(err)
-		}
-		out = append(out, v)
-	}
-	return out
-}()
+var words = []*schema.Node{schema.MustParse("null"), schema.MustParse("true"), schema.MustParse("false")}
 
 // mostContains is how many schemas an array contains elements of at once.
 const mostContains = 3
