@@ -287,20 +287,33 @@ func (n *Node) Local(ref string) *Node {
 	if !ok {
 		return nil
 	}
+	steps, ok := Steps(fragment)
+	if !ok {
+		return nil
+	}
+	for _, s := range steps {
+		n = n.child(s)
+	}
+	return n
+}
+
+// Steps are the members and elements that a JSON Pointer leads through. It reports false for a fragment that is none.
+func Steps(fragment string) ([]string, bool) {
 	if fragment == "" {
-		return n
+		return nil, true
 	}
 	if p, err := url.PathUnescape(fragment); err == nil { // some write a key with a % in it as it is
 		fragment = p
 	}
 	path, ok := strings.CutPrefix(fragment, "/")
 	if !ok {
-		return nil
+		return nil, false
 	}
-	for token := range strings.SplitSeq(path, "/") {
-		n = n.child(unescape.Replace(token))
+	steps := strings.Split(path, "/")
+	for i, s := range steps {
+		steps[i] = unescape.Replace(s)
 	}
-	return n
+	return steps, true
 }
 
 // child is an object's member, or an array's element by its number.

@@ -106,6 +106,8 @@ func TestWrong(t *testing.T) {
 		`{"required": "a"}`: ` required`, `{"required": [1]}`: ` required`, `{"properties": []}`: ` properties`, `{"properties": {"a": 1}}`: `/properties a`, `{"anyOf": []}`: ` anyOf`,
 		`{"allOf": {}}`: ` allOf`, `{"uniqueItems": 1}`: ` uniqueItems`, `{"format": 1}`: ` format`, `{"dependentRequired": {"a": 1}}`: ` dependentRequired`,
 		`{"dependentRequired": 1}`: ` dependentRequired`, `{"minimum": 1e-999}`: ` minimum`, `{"$ref": "#"}`: ` $ref`, `{"type": "null", "not": {"anyOf": [{"$ref": "#"}, true]}}`: ` $ref`, `[]`: ` schema`,
+		`{"$ref": "#/x/a~1b/0%25", "x": {"a/b": {"0%": {"type": "text"}}}}`:                                                         `/x/a~1b/0% type`,
+		`{"$defs": {"x": {"$id": "http://example.com/x", "y": {"a~b": {"type": "text"}}}}, "$ref": "http://example.com/x#/y/a~0b"}`: `/$defs/x/y/a~0b type`,
 	} {
 		_, err := Read(context.Background(), parsed(t, text))
 		var e *Error

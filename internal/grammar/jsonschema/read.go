@@ -358,22 +358,16 @@ func (k *keywords) names(n *schema.Node, keyword string) (out []string) {
 	if n.Kind() != schema.Array {
 		k.wrong(keyword, "is no list of names")
 	}
+	seen := map[string]bool{}
 	for i := range n.Items {
 		name, ok := n.Items[i].Str()
 		if !ok {
 			k.wrong(keyword, "has an element that is no name")
 		}
-		if !slices.Contains(out, name) || len(n.Items) > 64 {
+		if !seen[name] {
+			seen[name] = true
 			out = append(out, name)
 		}
-	}
-	if len(n.Items) > 64 { // above, that would be the square
-		seen := map[string]bool{}
-		out = slices.DeleteFunc(out, func(name string) bool {
-			was := seen[name]
-			seen[name] = true
-			return was
-		})
 	}
 	return out
 }
@@ -698,38 +692,33 @@ func (k *keywords) reference(keyword string, n *schema.Node) *rule {
 			return nil
 		}
 	}
-	base, known := f.roots[k.n]
-	if !known {
-		base = ""
+	path, fragment, _ := strings.Cut(ref, "#")
+	base := f.roots[k.n]
+	address := base
+	if path != "" {
+		address = resolved(base, path)
 	}
-	address, frag := base, ""
-	if path, fragment, _ := strings.Cut(ref, "#"); path != "" {
-		address, frag = resolved(base, path), fragment
-	} else {
-		frag = fragment
+	root := f.names[address]
+	if root == nil && address == base {
+		root = k.root
 	}
-	to := f.names[address]
-	if to == nil && address == base {
-		to = k.root
-	}
-	if to == nil {
+	if root == nil {
 		k.wrong(keyword, "leads to %s, which is not in this document; nothing is fetched", strconv.Quote(ref))
 	}
-	switch {
-	case frag == "" || strings.HasPrefix(frag, "/"):
-		root := to
-		if to = root.Local("#" + frag); to == nil && root != k.root {
-			to = k.root.Local("#" + frag) // $id is often there, and paths from the root all the same
+	to := f.names[address+"#"+fragment]
+	steps, pointer := schema.Steps(fragment)
+	if pointer {
+		if to = root.Local("#" + fragment); to == nil {
+			root = k.root // $id is often there, and paths from the root all the same
+			to = root.Local("#" + fragment)
 		}
-	default:
-		to = f.names[address+"#"+frag]
 	}
 	if to == nil {
 		k.wrong(keyword, "leads to %s, which does not exist", strconv.Quote(ref))
 	}
 	at := f.places[to]
 	if at == nil { // in what is no known keyword
-		at = (&place{}).below(strings.Split(strings.TrimPrefix(frag, "/"), "/")...)
+		at = f.places[root].below(steps...)
 	}
 	return k.rule(to, at, k.level+1)
 }
