@@ -344,9 +344,7 @@ func (r *reader) negated(n *negation, s *rule) {
 	}
 	n.ok = n.ok && len(s.number.steps)+len(s.oneOf) == 0
 	if n.alts == nil {
-		a := r.make(s.at)
-		a.never = true
-		n.alts = []*rule{a}
+		n.alts = []*rule{r.never(s.at)}
 	}
 }
 
@@ -393,13 +391,8 @@ func (r *reader) negatedObject(n *negation, o *objectRule, add func(kinds, func(
 			a.object.props = []member{{p.name, opposite(p.rule)}}
 		})
 	}
-	never := func(at *place) *rule {
-		s := r.make(at)
-		s.never = true
-		return s
-	}
 	for _, name := range o.required {
-		add(object, func(a *rule) { a.object.props = []member{{name, never(a.at)}} })
+		add(object, func(a *rule) { a.object.props = []member{{name, r.never(a.at)}} })
 	}
 	for _, d := range o.dependent {
 		for _, name := range d.required {
@@ -408,7 +401,7 @@ func (r *reader) negatedObject(n *negation, o *objectRule, add func(kinds, func(
 				if name == d.name {
 					a.never = true
 				}
-				a.object.props = []member{{name, never(a.at)}}
+				a.object.props = []member{{name, r.never(a.at)}}
 			})
 		}
 	}

@@ -134,11 +134,13 @@ type place struct {
 	step string
 }
 
+var escape = strings.NewReplacer("~", "~0", "/", "~1")
+
 // String is a JSON Pointer.
 func (p *place) String() string {
 	var steps []string
 	for ; p != nil && p.up != nil; p = p.up {
-		steps = append(steps, "/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(p.step))
+		steps = append(steps, "/"+escape.Replace(p.step))
 	}
 	slices.Reverse(steps)
 	return strings.Join(steps, "")
@@ -239,6 +241,13 @@ func (r *reader) make(at *place) *rule {
 		panic(stop{r.ctx.Err()})
 	}
 	return &rule{at: at, id: r.made, plain: true, kinds: all, text: textRule{max: none}, array: arrayRule{max: none}, object: objectRule{max: none}}
+}
+
+// never is a new rule that takes nothing.
+func (r *reader) never(at *place) *rule {
+	s := r.make(at)
+	s.never = true
+	return s
 }
 
 // rule is that of a schema.
@@ -571,18 +580,11 @@ func (k *keywords) objects() {
 
 // dependentSchema says that an object with such a member follows a schema: one of two rules holds.
 func (k *keywords) dependentSchema(name string, then *rule) {
-	without, with := k.forbids(k.s.at, name), k.make(k.s.at)
+	without, with := k.make(k.s.at), k.make(k.s.at)
+	without.object.props, without.plain = []member{{name, k.never(k.s.at)}}, false
 	with.object.required, with.plain = []string{name}, false
 	with.allOf, with.inner = []*rule{then}, true
 	k.s.anyOf = append(k.s.anyOf, []*rule{without, with})
-}
-
-// forbids is the rule that an object has no such member.
-func (r *reader) forbids(at *place, name string) *rule {
-	s, never := r.make(at), r.make(at)
-	never.never = true
-	s.plain, s.object.props = false, []member{{name, never}}
-	return s
 }
 
 // prop is the rule of a declared member.
