@@ -16,9 +16,9 @@ const (
 
 // array is the arrays of a form.
 func (c *compiler) array(f *form) *grammar.Expr {
-	least, most := f.count(func(s *rule) (int, int) { return s.array.min, s.array.max })
-	if least == 0 && f.excludesEmpty(schema.Array) {
-		least = 1
+	n := f.count(elements)
+	if n.min == 0 && f.excludesEmpty(schema.Array) {
+		n.min = 1
 	}
 	prefix := 0
 	var found []contains
@@ -35,15 +35,15 @@ func (c *compiler) array(f *form) *grammar.Expr {
 			}
 		}
 	}
-	if most != none {
-		prefix = min(prefix, most)
+	if n.max != none {
+		prefix = min(prefix, n.max)
 	}
-	if most != none && least > most || slices.ContainsFunc(found, func(k contains) bool { return k.max != none && k.min > k.max }) {
+	if n.empty() || slices.ContainsFunc(found, func(k contains) bool { return k.empty() }) {
 		return c.b.Never()
 	}
 	var body *grammar.Expr
-	if unique && most != 0 && most != 1 {
-		if body = c.unique(f, prefix, least, most, found); body == nil {
+	if unique && n.max != 0 && n.max != 1 {
+		if body = c.unique(f, prefix, n, found); body == nil {
 			for _, s := range f.rules {
 				if s.array.unique {
 					c.lacks(s.at, "uniqueItems", "it is held for a few listed values")
@@ -52,30 +52,26 @@ func (c *compiler) array(f *form) *grammar.Expr {
 		}
 	}
 	if body == nil && len(found) > 0 {
-		body = c.containing(f, prefix, least, most, found)
+		body = c.containing(f, prefix, n, found)
 	}
 	if body == nil {
-		body = c.elements(f, prefix, least, most)
+		body = c.elements(f, prefix, n)
 	}
 	return c.b.Seq(c.b.Literal("["), body, c.b.Literal("]"))
 }
 
 // elements is the elements of an array.
-func (c *compiler) elements(f *form, prefix, least, most int) *grammar.Expr {
+func (c *compiler) elements(f *form, prefix int, n span) *grammar.Expr {
 	rest := c.value(c.elementRules(f, prefix))
 	if prefix == 0 {
-		return c.list(rest, least, most)
+		return c.list(rest, n)
 	}
-	left := most
-	if most != none {
-		left -= prefix
-	}
-	e := c.more(rest, max(least-prefix, 0), left)
+	e := c.more(rest, n.behind(prefix))
 	for i := prefix - 1; i >= 0; i-- {
 		if e = c.b.Seq(c.value(c.elementRules(f, i)), e); i > 0 {
 			e = c.b.Seq(c.comma, e)
 		}
-		if i >= least {
+		if i >= n.min {
 			e = c.b.Optional(e)
 		}
 	}
@@ -83,7 +79,7 @@ func (c *compiler) elements(f *form, prefix, least, most int) *grammar.Expr {
 }
 
 // unique is the arrays of a few values, each at most once, nil if there are more or others.
-func (c *compiler) unique(f *form, prefix, least, most int, found []contains) *grammar.Expr {
+func (c *compiler) unique(f *form, prefix int, n span, found []contains) *grammar.Expr {
 	values, ok := c.finite(c.elementRules(f, prefix))
 	if !ok || prefix > 0 || len(found) > 0 || len(values) > mostUnique {
 		return nil
@@ -94,16 +90,16 @@ func (c *compiler) unique(f *form, prefix, least, most int, found []contains) *g
 	}
 	tails := make([]*grammar.Expr, 1<<len(texts)) // by the values that are there
 	for used := len(tails) - 1; used >= 0; used-- {
-		n := bits.OnesCount(uint(used))
+		many := bits.OnesCount(uint(used))
 		var alts []*grammar.Expr
-		if n >= least {
+		if many >= n.min {
 			alts = append(alts, c.b.Empty())
 		}
 		for i, e := range texts {
-			if used>>i&1 == 1 || most != none && n >= most {
+			if used>>i&1 == 1 || n.max != none && many >= n.max {
 				continue
 			}
-			if e = c.b.Seq(e, tails[used|1<<i]); n > 0 {
+			if e = c.b.Seq(e, tails[used|1<<i]); many > 0 {
 				e = c.b.Seq(c.comma, e)
 			}
 			alts = append(alts, e)
@@ -146,7 +142,7 @@ var words = []*schema.Node{schema.MustParse("null"), schema.MustParse("true"), s
 const mostContains = 3
 
 // containing is the elements of an array of which so many follow other schemas too, nil if that takes too many states.
-func (c *compiler) containing(f *form, prefix, least, most int, found []contains) *grammar.Expr {
+func (c *compiler) containing(f *form, prefix int, n span, found []contains) *grammar.Expr {
 	told := func(why string) {
 		for _, s := range f.rules {
 			if len(s.array.contains) > 0 {
@@ -158,9 +154,9 @@ func (c *compiler) containing(f *form, prefix, least, most int, found []contains
 		told("so many at once are not held")
 		found = found[:mostContains]
 	}
-	t := &tally{c: c, f: f, least: least, most: most, items: max(prefix, least, 1), known: map[[1 + mostContains]int]*grammar.Expr{}}
-	if most != none {
-		t.items = most
+	t := &tally{c: c, f: f, span: n, items: max(prefix, n.min, 1), known: map[[1 + mostContains]int]*grammar.Expr{}}
+	if n.max != none {
+		t.items = n.max
 	}
 	states := t.items + 1
 	for _, k := range found {
@@ -189,12 +185,12 @@ type counted struct {
 
 // tally makes the elements of an array that are counted, up to items.
 type tally struct {
-	c           *compiler
-	f           *form
-	least, most int
-	items       int
-	counts      []counted
-	known       map[[1 + mostContains]int]*grammar.Expr
+	c *compiler
+	f *form
+	span
+	items  int
+	counts []counted
+	known  map[[1 + mostContains]int]*grammar.Expr
 }
 
 // tail is what follows so many elements, of which so many are counted.
@@ -203,7 +199,7 @@ func (t *tally) tail(at [1 + mostContains]int) *grammar.Expr {
 		return e
 	}
 	b, i := t.c.b, at[0]
-	enough := i >= t.least
+	enough := i >= t.min
 	for k, count := range t.counts {
 		enough = enough && at[1+k] >= count.min
 	}
@@ -212,7 +208,7 @@ func (t *tally) tail(at [1 + mostContains]int) *grammar.Expr {
 		alts = append(alts, b.Empty())
 	}
 	same := b.Never() // an element that changes nothing
-	for set := 0; set < 1<<len(t.counts) && i != t.most; set++ {
+	for set := 0; set < 1<<len(t.counts) && i != t.max; set++ {
 		next, rules, ok := at, t.c.elementRules(t.f, i), true
 		next[0] = min(i+1, t.items)
 		for k, count := range t.counts {

@@ -212,17 +212,16 @@ func (r *reader) full(s *rule) kinds {
 	if k = s.kinds; s.never || len(s.enums)+len(s.not)+len(s.oneOf)+len(s.nots) > 0 || s.cond != nil {
 		k = 0
 	}
-	if n := &s.number; n.min != nil || n.max != nil || n.steps != nil {
+	if !s.number.free() {
 		k &^= number
 	}
-	if t := &s.text; t.min > 0 || t.max != none || t.patterns != nil || t.formats != nil {
+	if !s.text.free() {
 		k &^= text
 	}
-	if a := &s.array; a.min > 0 || a.max != none || a.prefix != nil || a.items != nil || a.contains != nil || a.unique || a.left != nil {
+	if !s.array.free() {
 		k &^= array
 	}
-	if o := &s.object; o.min > 0 || o.max != none || o.props != nil || o.patterns != nil || o.additional != nil || o.names != nil ||
-		o.required != nil || o.dependent != nil || o.some != nil || o.left != nil {
+	if !s.object.free() {
 		k &^= object
 	}
 	for _, a := range s.allOf {
@@ -310,17 +309,21 @@ func (r *reader) negated(n *negation, s *rule) {
 	if m := s.number.max; m != nil {
 		add(number, func(a *rule) { a.number.min = &bound{m.decimal, !m.exclusive} })
 	}
-	t := &s.text
-	if t.min > 0 {
-		add(text, func(a *rule) { a.text.max = t.min - 1 })
+	counted := func(of kinds, count func(s *rule) *span) {
+		if m := count(s).min; m > 0 {
+			add(of, func(a *rule) { count(a).max = m - 1 })
+		}
+		if m := count(s).max; m != none {
+			add(of, func(a *rule) { count(a).min = m + 1 })
+		}
 	}
-	if t.max != none {
-		add(text, func(a *rule) { a.text.min = t.max + 1 })
-	}
-	for _, p := range t.patterns {
+	counted(text, characters)
+	counted(array, elements)
+	counted(object, members)
+	for _, p := range s.text.patterns {
 		add(text, func(a *rule) { a.text.patterns = []pattern{{p.text, !p.not}} })
 	}
-	for _, p := range t.formats {
+	for _, p := range s.text.formats {
 		add(text, func(a *rule) { a.text.formats = []pattern{{p.text, !p.not}} })
 	}
 	r.negatedArray(n, &s.array, add, opposite)
@@ -349,12 +352,6 @@ func (r *reader) negated(n *negation, s *rule) {
 }
 
 func (r *reader) negatedArray(n *negation, a *arrayRule, add func(kinds, func(*rule)), opposite func(*rule) *rule) {
-	if a.min > 0 {
-		add(array, func(o *rule) { o.array.max = a.min - 1 })
-	}
-	if a.max != none {
-		add(array, func(o *rule) { o.array.min = a.max + 1 })
-	}
 	for i, p := range a.prefix {
 		add(array, func(o *rule) {
 			o.array.min = i + 1
@@ -366,7 +363,7 @@ func (r *reader) negatedArray(n *negation, a *arrayRule, add func(kinds, func(*r
 	}
 	if a.items != nil {
 		if n.ok = n.ok && len(a.prefix) == 0; n.ok {
-			add(array, func(o *rule) { o.array.contains = []contains{{opposite(a.items), 1, none}} })
+			add(array, func(o *rule) { o.array.contains = []contains{{opposite(a.items), span{1, none}}} })
 		}
 	}
 	for _, c := range a.contains {
@@ -379,12 +376,6 @@ func (r *reader) negatedArray(n *negation, a *arrayRule, add func(kinds, func(*r
 }
 
 func (r *reader) negatedObject(n *negation, o *objectRule, add func(kinds, func(*rule)), opposite func(*rule) *rule) {
-	if o.min > 0 {
-		add(object, func(a *rule) { a.object.max = o.min - 1 })
-	}
-	if o.max != none {
-		add(object, func(a *rule) { a.object.min = o.max + 1 })
-	}
 	for _, p := range o.props {
 		add(object, func(a *rule) {
 			a.object.required = []string{p.name}
@@ -512,11 +503,10 @@ func (r *reader) empty(f *form, level int) bool {
 			left &^= number
 		}
 	}
-	if t := f.texts(); t.max != none && t.min > t.max {
+	if f.count(characters).empty() {
 		left &^= text
 	}
-	least, most := f.count(func(s *rule) (int, int) { return s.array.min, s.array.max })
-	if most != none && least > most {
+	if f.count(elements).empty() {
 		left &^= array
 	}
 	if left&object != 0 && level > 0 && r.emptyObject(f, level) {
@@ -526,8 +516,7 @@ func (r *reader) empty(f *form, level int) bool {
 }
 
 func (r *reader) emptyObject(f *form, level int) bool {
-	least, most := f.count(func(s *rule) (int, int) { return s.object.min, s.object.max })
-	if most != none && least > most {
+	if f.count(members).empty() {
 		return true
 	}
 	for _, s := range f.rules {
@@ -554,17 +543,21 @@ func (r *reader) emptyObject(f *form, level int) bool {
 	return false
 }
 
+func characters(s *rule) *span { return &s.text.span }
+func elements(s *rule) *span   { return &s.array.span }
+func members(s *rule) *span    { return &s.object.span }
+
 // count is the tighter of all bounds.
-func (f *form) count(of func(s *rule) (least, most int)) (least, most int) {
-	most = none
+func (f *form) count(of func(s *rule) *span) span {
+	all := anyMany
 	for _, s := range f.rules {
-		lo, hi := of(s)
-		least = max(least, lo)
-		if hi != none && (most == none || hi < most) {
-			most = hi
+		one := of(s)
+		all.min = max(all.min, one.min)
+		if one.max != none && (all.max == none || one.max < all.max) {
+			all.max = one.max
 		}
 	}
-	return least, most
+	return all
 }
 
 // numbers are all bounds of numbers.
@@ -583,15 +576,6 @@ func (f *form) numbers() (n numberRule) {
 		n.steps = append(n.steps, s.number.steps...)
 	}
 	return n
-}
-
-// texts are all bounds of strings.
-func (f *form) texts() (t textRule) {
-	t.min, t.max = f.count(func(s *rule) (int, int) { return s.text.min, s.text.max })
-	for _, s := range f.rules {
-		t.patterns, t.formats = append(t.patterns, s.text.patterns...), append(t.formats, s.text.formats...)
-	}
-	return t
 }
 
 // memberRules are those of an object's member of that name.

@@ -168,37 +168,33 @@ func (c *compiler) any() *grammar.Expr {
 	c.anything = b.Ref(value)
 	str := c.quoted(b.Repeat(c.char, 0, -1))
 	each := b.Or(c.anything, digits{b}.any())
-	b.Define(list, b.Seq(b.Literal("["), c.list(each, 0, none), b.Literal("]")))
-	b.Define(members, b.Seq(b.Literal("{"), c.list(b.Seq(c.name(b.Repeat(c.char, 0, -1)), each), 0, none), b.Literal("}")))
+	b.Define(list, b.Seq(b.Literal("["), c.list(each, anyMany), b.Literal("]")))
+	b.Define(members, b.Seq(b.Literal("{"), c.list(b.Seq(c.name(b.Repeat(c.char, 0, -1)), each), anyMany), b.Literal("}")))
 	b.Define(value, b.Or(str, b.Ref(list), b.Ref(members), b.Choice(c.o.word("true"), c.o.word("false"), c.o.word("null"))))
 	return c.anything
 }
 
 // list is so many elements with commas between them.
-func (c *compiler) list(e *grammar.Expr, least, most int) *grammar.Expr {
-	if most == 0 {
-		if least > 0 {
-			return c.b.Never()
-		}
-		return c.b.Empty()
-	}
-	if most != none {
-		most--
-	}
-	l := c.b.Seq(e, c.more(e, max(least-1, 0), most))
-	if least == 0 {
+func (c *compiler) list(e *grammar.Expr, n span) *grammar.Expr {
+	l := c.b.Seq(e, c.more(e, n.behind(1)))
+	if n.min == 0 {
 		l = c.b.Optional(l)
 	}
 	return l
 }
 
 // more is so many elements, each behind a comma.
-func (c *compiler) more(e *grammar.Expr, least, most int) *grammar.Expr {
-	if most != none && least > most {
+func (c *compiler) more(e *grammar.Expr, n span) *grammar.Expr {
+	return c.repeat(c.b.Seq(c.comma, e), n)
+}
+
+// repeat is an expression so many times.
+func (c *compiler) repeat(e *grammar.Expr, n span) *grammar.Expr {
+	if n.empty() {
 		return c.b.Never()
 	}
-	if most > grammar.MaxRepeat {
-		most = none
+	if n.max > grammar.MaxRepeat {
+		n.max = none
 	}
-	return c.b.Repeat(c.b.Seq(c.comma, e), least, most)
+	return c.b.Repeat(e, n.min, n.max)
 }

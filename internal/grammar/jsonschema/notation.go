@@ -206,9 +206,9 @@ func (c *compiler) name(e *grammar.Expr) *grammar.Expr {
 }
 
 // fewer is a bound of the members that no name is declared for.
-func (c *compiler) fewer(most int) int {
-	if c.each != nil && (most == none || most > c.others) {
-		return c.others
+func (c *compiler) fewer(n span) span {
+	if c.each != nil && (n.max == none || n.max > c.others) {
+		n.max = c.others
 	}
-	return most
+	return n
 }

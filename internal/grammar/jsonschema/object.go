@@ -55,9 +55,9 @@ func (c *compiler) object(f *form) *grammar.Expr {
 // members is what is in them.
 func (c *compiler) members(f *form) *grammar.Expr {
 	o := &objects{compiler: c, f: f}
-	o.least, o.most = f.count(func(s *rule) (int, int) { return s.object.min, s.object.max })
-	if o.least == 0 && f.excludesEmpty(schema.Object) {
-		o.least = 1
+	o.span = f.count(members)
+	if o.min == 0 && f.excludesEmpty(schema.Object) {
+		o.min = 1
 	}
 	for _, s := range f.rules {
 		if o.some = append(o.some, s.object.some...); len(o.some) > mostSome {
@@ -73,14 +73,12 @@ func (c *compiler) members(f *form) *grammar.Expr {
 			required++
 		}
 	}
-	lo, hi := max(o.least-required, 0), o.most
-	if hi != none {
-		if hi -= required; hi < 0 {
-			return c.b.Never()
-		}
+	n := o.behind(required)
+	if n.empty() {
+		return c.b.Never()
 	}
 	var body *grammar.Expr
-	if optional := len(o.members) - required; len(o.dependent)+len(o.some) > 0 || optional > 0 && (lo > 0 || hi != none && (hi < optional || o.extra != c.b.Never())) {
+	if optional := len(o.members) - required; len(o.dependent)+len(o.some) > 0 || optional > 0 && (n.min > 0 || n.max != none && (n.max < optional || o.extra != c.b.Never())) {
 		if body = o.counted(); body == nil {
 			for _, s := range f.rules {
 				for keyword, there := range map[string]bool{"not": s.object.some != nil, "minProperties": s.object.min > 0, "maxProperties": s.object.max != none, "dependentRequired": s.object.dependent != nil} {
@@ -89,15 +87,15 @@ func (c *compiler) members(f *form) *grammar.Expr {
 					}
 				}
 			}
-			lo, hi = 0, none
+			n = anyMany
 		}
 	}
 	switch {
 	case body != nil:
-	case c.each == nil && c.o.AnyOrder && lo == 0 && hi == none:
+	case c.each == nil && c.o.AnyOrder && n == anyMany:
 		body = o.unordered()
 	default:
-		body = o.ordered(lo, c.fewer(hi))
+		body = o.ordered(c.fewer(n))
 	}
 	return body
 }
@@ -105,13 +103,13 @@ func (c *compiler) members(f *form) *grammar.Expr {
 // objects makes the members of one form's objects: those that are declared in their order, then others.
 type objects struct {
 	*compiler
-	f           *form
-	least, most int
-	members     []declared
-	extra       *grammar.Expr // a member that is not declared
-	dependent   []dependency
-	some        []some
-	scratch     []*grammar.Expr
+	f *form
+	span
+	members   []declared
+	extra     *grammar.Expr // a member that is not declared
+	dependent []dependency
+	some      []some
+	scratch   []*grammar.Expr
 }
 
 // declaredNames are all that the form names, in the order of its schemas.
@@ -297,11 +295,11 @@ func (o *objects) undeclaredRules(patterns []string, in []int) (rules []*rule, n
 	return rules, slices.ContainsFunc(rules, func(s *rule) bool { return s.never })
 }
 
-// ordered is the members in their order, and from lo to hi others behind them.
-func (o *objects) ordered(lo, hi int) *grammar.Expr {
+// ordered is the members in their order, and n others behind them.
+func (o *objects) ordered(n span) *grammar.Expr {
 	b := o.b
 	first := slices.IndexFunc(o.members, func(m declared) bool { return m.required })
-	tail := o.more(o.extra, lo, hi)
+	tail := o.more(o.extra, n)
 	for i := len(o.members) - 1; i > first && first >= 0; i-- {
 		if m := &o.members[i]; m.required {
 			tail = o.member(true, m, m.value, tail)
@@ -316,7 +314,7 @@ func (o *objects) ordered(lo, hi int) *grammar.Expr {
 		}
 		return tail
 	}
-	alts := []*grammar.Expr{o.list(o.extra, lo, hi)}
+	alts := []*grammar.Expr{o.list(o.extra, n)}
 	for i := len(o.members) - 1; i >= 0; i-- { // the first one that is there
 		m := &o.members[i]
 		alts = append(alts, o.member(false, m, m.value, tail))
@@ -352,8 +350,8 @@ func (o *objects) counted() *grammar.Expr {
 			}
 		}
 	}
-	if t.enough = o.least; o.most != none {
-		t.enough = o.most
+	if t.enough = o.min; o.max != none {
+		t.enough = o.max
 	}
 	t.enough = max(t.enough, 1)
 	e := t.tail(presenceState{})
@@ -390,7 +388,7 @@ func (t *presence) tail(s presenceState) *grammar.Expr {
 	}
 	m := &t.members[s.at]
 	var alts []*grammar.Expr
-	if t.most == none || s.count < t.most {
+	if s.count != t.max {
 		t.eachAsked(s.asked, func(met int, asked []some) {
 			value := m.value
 			if met != 0 {
@@ -445,55 +443,45 @@ func (t *presence) end(s presenceState) *grammar.Expr {
 			return t.b.Never()
 		}
 	}
-	lo, hi := max(t.least-s.count, 0), none
-	if t.most != none {
-		hi = t.most - s.count
-	}
-	if left := 1<<len(t.some) - 1 - s.asked; left != 0 {
+	if s.asked != 1<<len(t.some)-1 {
 		if t.each != nil { // nobody could tell that these are not the same
 			return t.b.Never()
 		}
-		return t.askedEnd(s, hi)
+		return t.askedEnd(s)
 	}
-	if hi = t.fewer(hi); t.extra == t.b.Never() {
-		if lo > 0 {
-			return t.b.Never()
-		}
-		return t.b.Empty()
-	}
+	n := t.fewer(t.behind(s.count))
 	if s.count == 0 {
-		return t.list(t.extra, lo, hi)
+		return t.list(t.extra, n)
 	}
-	return t.more(t.extra, lo, hi)
+	return t.more(t.extra, n)
 }
 
 // askedEnd is others behind the last declared member, with those that are still asked for. Where members are counted these come
 // first.
-func (t *presence) askedEnd(s presenceState, hi int) *grammar.Expr {
+func (t *presence) askedEnd(s presenceState) *grammar.Expr {
 	b := t.b
 	var alts []*grammar.Expr
-	one := func(e *grammar.Expr, next presenceState) *grammar.Expr {
-		if next.count = min(s.count+1, t.enough); s.count > 0 {
+	t.eachAsked(s.asked, func(met int, asked []some) {
+		if met == 0 || s.count == t.max {
+			return
+		}
+		e := t.undeclared(asked)
+		if s.count > 0 {
 			e = b.Seq(t.comma, e)
 		}
-		return b.Seq(e, t.end(next))
-	}
-	t.eachAsked(s.asked, func(met int, asked []some) {
-		if met != 0 && hi != 0 {
-			next := s
-			next.asked |= met
-			alts = append(alts, one(t.undeclared(asked), next))
-		}
+		next := s
+		next.count, next.asked = min(s.count+1, t.enough), s.asked|met
+		alts = append(alts, b.Seq(e, t.end(next)))
 	})
 	e := b.Or(alts...)
 	switch {
-	case t.least > 0 || t.most != none:
+	case t.span != anyMany:
 	case s.count > 0:
-		e = b.Seq(t.more(t.extra, 0, none), e)
+		e = b.Seq(t.more(t.extra, anyMany), e)
 	default:
 		next := s
 		next.count = 1
-		e = b.Or(e, b.Seq(t.extra, t.askedEnd(next, hi)))
+		e = b.Or(e, b.Seq(t.extra, t.askedEnd(next)))
 	}
 	return e
 }

@@ -35,6 +35,24 @@ var kindNames = map[string]kinds{"null": null, "boolean": boolean, "integer": in
 // none is the absence of an upper bound.
 const none = -1
 
+// span is how many of something there are.
+type span struct{ min, max int }
+
+var anyMany = span{0, none}
+
+func (s span) empty() bool { return s.max != none && s.min > s.max }
+
+// behind is how many there are behind the first n.
+func (s span) behind(n int) span {
+	left := span{max(s.min-n, 0), none}
+	if s.max != none {
+		if left.max = s.max - n; left.max < 0 {
+			return span{1, 0}
+		}
+	}
+	return left
+}
+
 // rule is a schema, or a part of one that was made of others. It does not change once it is read.
 type rule struct {
 	at     *place
@@ -57,16 +75,20 @@ type numberRule struct {
 	steps    []decimal // multipleOf
 }
 
+func (n *numberRule) free() bool { return n.min == nil && n.max == nil && n.steps == nil }
+
 type bound struct {
 	decimal
 	exclusive bool
 }
 
 type textRule struct {
-	min, max int // characters
+	span     // of characters
 	patterns []pattern
 	formats  []pattern
 }
+
+func (t *textRule) free() bool { return t.span == anyMany && t.patterns == nil && t.formats == nil }
 
 // pattern is a regular expression that is in a text, or is not if not is set.
 type pattern struct {
@@ -75,7 +97,7 @@ type pattern struct {
 }
 
 type arrayRule struct {
-	min, max int
+	span
 	prefix   []*rule
 	items    *rule // of the elements behind; nil is any
 	contains []contains
@@ -83,13 +105,17 @@ type arrayRule struct {
 	left     *rule // unevaluatedItems
 }
 
+func (a *arrayRule) free() bool {
+	return a.span == anyMany && a.prefix == nil && a.items == nil && a.contains == nil && !a.unique && a.left == nil
+}
+
 type contains struct {
-	rule     *rule
-	min, max int
+	rule *rule
+	span
 }
 
 type objectRule struct {
-	min, max   int
+	span
 	props      []member
 	named      map[string]int // of props
 	patterns   []member
@@ -99,6 +125,11 @@ type objectRule struct {
 	dependent  []dependency
 	some       []some
 	left       *rule // unevaluatedProperties
+}
+
+func (o *objectRule) free() bool {
+	return o.span == anyMany && o.props == nil && o.patterns == nil && o.additional == nil && o.names == nil &&
+		o.required == nil && o.dependent == nil && o.some == nil && o.left == nil
 }
 
 // some asks for a member of some names whose value follows a rule: it is what a keyword about all members is negated to.
@@ -240,7 +271,7 @@ func (r *reader) make(at *place) *rule {
 	if r.made%1024 == 0 && r.ctx.Err() != nil {
 		panic(stop{r.ctx.Err()})
 	}
-	return &rule{at: at, id: r.made, plain: true, kinds: all, text: textRule{max: none}, array: arrayRule{max: none}, object: objectRule{max: none}}
+	return &rule{at: at, id: r.made, plain: true, kinds: all, text: textRule{span: anyMany}, array: arrayRule{span: anyMany}, object: objectRule{span: anyMany}}
 }
 
 // never is a new rule that takes nothing.
@@ -359,7 +390,6 @@ func (k *keywords) count(keyword string, otherwise int) int {
 	if !ok || x < 0 || x != math.Trunc(x) {
 		k.wrong(keyword, "is no whole number from 0 on")
 	}
-	k.s.plain = false
 	return int(min(x, math.MaxInt32))
 }
 
@@ -393,7 +423,6 @@ func (k *keywords) decimal(keyword string) *decimal {
 	if !ok {
 		k.wrong(keyword, "is a number beyond float64")
 	}
-	k.s.plain = false
 	return &d
 }
 
@@ -434,9 +463,8 @@ func (k *keywords) read() {
 		s.then, s.els = k.sub("then"), k.sub("else")
 	}
 	s.object.left, s.array.left = k.sub("unevaluatedProperties"), k.sub("unevaluatedItems")
-	if s.object.left != nil || s.array.left != nil {
-		s.plain, k.hasLeft = false, true
-	}
+	k.hasLeft = k.hasLeft || s.object.left != nil || s.array.left != nil
+	s.plain = s.kinds == all && s.enums == nil && s.number.free() && s.text.free() && s.array.free() && s.object.free()
 	s.inner = len(s.allOf)+len(s.anyOf)+len(s.oneOf)+len(s.nots) > 0 || s.cond != nil
 }
 
@@ -447,7 +475,7 @@ func (k *keywords) general() {
 		if !ok {
 			k.wrong("type", "is neither a name nor a list of names")
 		}
-		s.kinds, s.plain = 0, false
+		s.kinds = 0
 		for _, name := range names {
 			of, ok := kindNames[name]
 			if !ok {
@@ -464,10 +492,10 @@ func (k *keywords) general() {
 		for i := range e.Items {
 			values[i] = &e.Items[i]
 		}
-		s.enums, s.plain = append(s.enums, values), false
+		s.enums = append(s.enums, values)
 	}
 	if v := k.n.Member("const"); v != nil {
-		s.enums, s.plain = append(s.enums, []*schema.Node{v}), false
+		s.enums = append(s.enums, []*schema.Node{v})
 	}
 }
 
@@ -504,14 +532,14 @@ func (k *keywords) texts() {
 			k.wrong("pattern", "is no string")
 		}
 		k.pattern("pattern", p.Text)
-		t.patterns, k.s.plain = append(t.patterns, pattern{text: p.Text}), false
+		t.patterns = append(t.patterns, pattern{text: p.Text})
 	}
 	if f := k.n.Member("format"); f != nil {
 		if f.Kind() != schema.String {
 			k.wrong("format", "is no string")
 		}
 		if _, known := formats[f.Text]; known {
-			t.formats, k.s.plain = append(t.formats, pattern{text: f.Text}), false
+			t.formats = append(t.formats, pattern{text: f.Text})
 		}
 	}
 }
@@ -528,7 +556,7 @@ func (k *keywords) arrays() {
 		a.prefix, a.items = k.list("prefixItems"), k.sub("items")
 	}
 	if c := k.sub("contains"); c != nil {
-		a.contains = []contains{{c, k.count("minContains", 1), k.count("maxContains", none)}}
+		a.contains = []contains{{c, span{k.count("minContains", 1), k.count("maxContains", none)}}}
 	}
 	if u := k.n.Member("uniqueItems"); u != nil {
 		if u.Kind() != schema.Bool {
@@ -536,7 +564,6 @@ func (k *keywords) arrays() {
 		}
 		a.unique = u.Is(true)
 	}
-	k.s.plain = k.s.plain && a.prefix == nil && a.items == nil && a.contains == nil && !a.unique
 }
 
 func (k *keywords) objects() {
@@ -575,7 +602,6 @@ func (k *keywords) objects() {
 			}
 		}
 	}
-	k.s.plain = k.s.plain && o.props == nil && o.patterns == nil && o.additional == nil && o.names == nil && len(o.required) == 0 && o.dependent == nil
 }
 
 // dependentSchema says that an object with such a member follows a schema: one of two rules holds.

@@ -98,15 +98,8 @@ func (o Options) between() (comma, colon string) {
 
 // text is the strings of a form, without quotes.
 func (c *compiler) text(f *form) *grammar.Expr {
-	t, b := f.texts(), c.b
-	if t.max != none && t.min > t.max {
-		return b.Never()
-	}
-	most := t.max
-	if most > grammar.MaxRepeat {
-		most = none
-	}
-	e := b.Repeat(c.char, t.min, most)
+	b := c.b
+	e := c.repeat(c.char, f.count(characters))
 	free := b.Repeat(c.char, 0, -1)
 	hold := func(p pattern, is *grammar.Expr) {
 		switch {
