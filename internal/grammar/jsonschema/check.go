@@ -238,7 +238,11 @@ func (c *checker) says(s *rule, v *schema.Node, depth int) bool {
 	}
 	switch kind {
 	case integer, fraction:
-		return s.number.takes(v)
+		if s.number.free() {
+			return true
+		}
+		x, _ := newDecimal(v.Text)
+		return s.number.takes(x)
 	case text:
 		return c.text(&s.text, v.Text)
 	case array:
@@ -249,11 +253,7 @@ func (c *checker) says(s *rule, v *schema.Node, depth int) bool {
 	return true
 }
 
-func (n *numberRule) takes(v *schema.Node) bool {
-	if n.min == nil && n.max == nil && n.steps == nil {
-		return true
-	}
-	x, _ := newDecimal(v.Text)
+func (n *numberRule) takes(x decimal) bool {
 	if n.min != nil {
 		if c := x.compare(n.min.decimal); c < 0 || c == 0 && n.min.exclusive {
 			return false

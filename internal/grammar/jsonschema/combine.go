@@ -563,16 +563,7 @@ func (f *form) count(of func(s *rule) *span) span {
 // numbers are all bounds of numbers.
 func (f *form) numbers() (n numberRule) {
 	for _, s := range f.rules {
-		if m := s.number.min; m != nil {
-			if n.min == nil || m.compare(n.min.decimal) > 0 || m.compare(n.min.decimal) == 0 && m.exclusive {
-				n.min = m
-			}
-		}
-		if m := s.number.max; m != nil {
-			if n.max == nil || m.compare(n.max.decimal) < 0 || m.compare(n.max.decimal) == 0 && m.exclusive {
-				n.max = m
-			}
-		}
+		n.min, n.max = tighter(n.min, s.number.min, 1), tighter(n.max, s.number.max, -1)
 		n.steps = append(n.steps, s.number.steps...)
 	}
 	return n

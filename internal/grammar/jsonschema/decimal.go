@@ -45,13 +45,15 @@ func newDecimal(text string) (decimal, bool) {
 
 func (d decimal) isInteger() bool { return d.exp >= 0 }
 
-// parts are the digits before and after the point; a whole number has none after it, one below 1 has none before it.
+// parts are the digits before and after the point. A whole number has none after it.
 func (d decimal) parts() (whole, fraction string) {
 	switch n := len(d.digits) + d.exp; {
+	case d.digits == "":
+		return "0", ""
 	case d.exp >= 0:
 		return d.digits + strings.Repeat("0", d.exp), ""
 	case n <= 0:
-		return "", strings.Repeat("0", -n) + d.digits
+		return "0", strings.Repeat("0", -n) + d.digits
 	default:
 		return d.digits[:n], d.digits[n:]
 	}
@@ -60,9 +62,6 @@ func (d decimal) parts() (whole, fraction string) {
 // String writes the number out, without an exponent.
 func (d decimal) String() string {
 	whole, fraction := d.parts()
-	if whole == "" {
-		whole = "0"
-	}
 	if fraction != "" {
 		whole += "." + fraction
 	}

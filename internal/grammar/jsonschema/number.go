@@ -1,9 +1,10 @@
 package jsonschema
 
 import (
+	"fmt"
 	"math/big"
 	"slices"
-	"strings"
+	"strconv"
 
 	"hearth/internal/grammar"
 )
@@ -120,9 +121,6 @@ func (d digits) zeros() *grammar.Expr { return d.b.Repeat(d.class('0', '0'), 0, 
 func (d digits) above(lo decimal, exclusive bool) *grammar.Expr {
 	b := d.b
 	whole, frac := lo.parts()
-	if whole == "" {
-		whole = "0"
-	}
 	next, _ := new(big.Int).SetString(whole, 10)
 	larger := b.Seq(d.from(next.Add(next, big.NewInt(1)).String(), ""), d.behind())
 	var e *grammar.Expr // what is behind the point, for the same whole part
@@ -150,9 +148,6 @@ func (d digits) above(lo decimal, exclusive bool) *grammar.Expr {
 func (d digits) below(hi decimal, exclusive bool) *grammar.Expr {
 	b := d.b
 	whole, frac := hi.parts()
-	if whole == "" {
-		whole = "0"
-	}
 	smaller := b.Never()
 	if whole != "0" {
 		last, _ := new(big.Int).SetString(whole, 10)
@@ -276,7 +271,7 @@ func (d decimal) floor() (n *big.Int, exact bool) {
 		return d.scaled(0), true
 	}
 	whole, _ := d.parts()
-	n, _ = new(big.Int).SetString("0"+whole, 10)
+	n, _ = new(big.Int).SetString(whole, 10)
 	if d.neg {
 		n.Neg(n)
 		n.Sub(n, big.NewInt(1))
@@ -306,7 +301,7 @@ func (c *compiler) number(f *form) *grammar.Expr {
 			return c.stepped(f, &n, step)
 		}
 		e = d.integers(n.min.least(), n.max.most())
-	case n.min == nil && n.max == nil && len(n.steps) == 0 && want == number:
+	case n.free() && want == number:
 		e = d.any()
 	default:
 		e = d.decimals(n.min, n.max)
@@ -357,13 +352,9 @@ func (n *numberRule) multiples() (out []decimal, ok bool) {
 		return nil, false
 	}
 	for ; first.Cmp(last) <= 0; first.Add(first, big.NewInt(1)) {
-		x := fromInt(new(big.Int).Mul(first, by), -places)
-		c, h := x.compare(n.min.decimal), x.compare(n.max.decimal)
-		if c < 0 || c == 0 && n.min.exclusive || h > 0 || h == 0 && n.max.exclusive ||
-			slices.ContainsFunc(n.steps, func(step decimal) bool { return !x.multipleOf(step) }) {
-			continue
+		if x := fromInt(new(big.Int).Mul(first, by), -places); n.takes(x) {
+			out = append(out, x)
 		}
-		out = append(out, x)
 	}
 	return out, true
 }
@@ -389,9 +380,10 @@ func (n *numberRule) step() *big.Int {
 func (c *compiler) stepped(f *form, n *numberRule, step *big.Int) *grammar.Expr {
 	b, d := c.b, digits{c.b}
 	low, high := n.min.least(), n.max.most()
+	any := c.without(f, number, d.integers(low, high))
 	if !step.IsInt64() || step.Int64() > mostRemainder {
 		c.lacksStep(f)
-		return c.without(f, number, d.integers(low, high))
+		return any
 	}
 	m := int(step.Int64())
 	for k, power := 1, 10; k <= 4; k, power = k+1, power*10 {
@@ -400,27 +392,23 @@ func (c *compiler) stepped(f *form, n *numberRule, step *big.Int) *grammar.Expr 
 		}
 		var last, short []string // the last k digits; all of those that have no more
 		for x := 0; x < power; x += m {
-			s := big.NewInt(int64(x)).String()
-			short, last = append(short, s), append(last, strings.Repeat("0", k-len(s))+s)
+			short, last = append(short, strconv.Itoa(x)), append(last, fmt.Sprintf("%0*d", k, x))
 		}
 		grid := b.Or(b.Choice(short...), b.Seq(d.class('1', '9'), d.some(0, mostDigits), b.Choice(last...)))
 		return c.without(f, number, b.And(d.integers(low, high), b.Seq(b.Optional(b.Literal("-")), grid)))
 	}
-	excluded := slices.ContainsFunc(f.rules, func(s *rule) bool { return len(s.not) > 0 })
-	if (low == nil || low.Sign() <= 0) && high == nil && !excluded {
-		e := c.divisible(m)
-		if low == nil {
-			return b.Or(b.Literal("0"), b.Seq(b.Optional(b.Literal("-")), e))
+	if excluded := slices.ContainsFunc(f.rules, func(s *rule) bool { return len(s.not) > 0 }); high == nil && !excluded {
+		switch {
+		case low == nil:
+			return b.Or(b.Literal("0"), b.Seq(b.Optional(b.Literal("-")), c.divisible(m)))
+		case low.Sign() == 0:
+			return b.Or(b.Literal("0"), c.divisible(m))
+		case low.Sign() > 0 && low.Cmp(step) <= 0:
+			return c.divisible(m)
 		}
-		if low.Sign() == 0 {
-			return b.Or(b.Literal("0"), e)
-		}
-	}
-	if low != nil && low.Sign() > 0 && low.IsInt64() && low.Int64() <= mostMultiples && high == nil && !excluded && low.Int64() <= step.Int64() {
-		return c.divisible(m)
 	}
 	c.lacksStep(f)
-	return c.without(f, number, d.integers(low, high))
+	return any
 }
 
 // divisible is the positive whole numbers that m divides: a rule for each remainder of what was written.

@@ -82,6 +82,14 @@ type bound struct {
 	exclusive bool
 }
 
+// tighter is the one of two bounds that leaves less, either of which may be missing. Those below have the sign 1, those above -1.
+func tighter(x, y *bound, sign int) *bound {
+	if x == nil || y != nil && (y.compare(x.decimal) == sign || y.compare(x.decimal) == 0 && y.exclusive) {
+		return y
+	}
+	return x
+}
+
 type textRule struct {
 	span     // of characters
 	patterns []pattern
@@ -500,7 +508,7 @@ func (k *keywords) general() {
 }
 
 func (k *keywords) numbers() {
-	limit := func(inclusive, exclusive string, tighter int) *bound {
+	limit := func(inclusive, exclusive string, sign int) *bound {
 		var out *bound
 		if d := k.decimal(inclusive); d != nil {
 			out = &bound{decimal: *d}
@@ -509,8 +517,8 @@ func (k *keywords) numbers() {
 			if out != nil {
 				out.exclusive = x.Is(true)
 			}
-		} else if d := k.decimal(exclusive); d != nil && (out == nil || d.compare(out.decimal) != -tighter) {
-			out = &bound{*d, true}
+		} else if d := k.decimal(exclusive); d != nil {
+			out = tighter(out, &bound{*d, true}, sign)
 		}
 		return out
 	}

@@ -161,9 +161,6 @@ func (c *compiler) without(f *form, of kinds, e *grammar.Expr) *grammar.Expr {
 			}
 			x, _ := newDecimal(v.Text)
 			whole, frac := x.parts()
-			if whole == "" {
-				whole = "0"
-			}
 			zeros := b.Optional(b.Seq(b.Literal("."), d.class('0', '0'), d.zeros()))
 			if frac != "" {
 				zeros = b.Seq(b.Literal("."+frac), d.zeros())
