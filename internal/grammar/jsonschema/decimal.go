@@ -2,6 +2,7 @@ package jsonschema
 
 import (
 	"cmp"
+	"math"
 	"math/big"
 	"strconv"
 	"strings"
@@ -15,7 +16,8 @@ type decimal struct {
 	exp    int
 }
 
-// maxExponent bounds the exponents of numbers in schemas, so that they can be written out. Values have what float64 has.
+// maxExponent bounds the exponents of numbers in schemas, so that they can be written out. Values have none above what float64
+// has, which package schema sees to, and are 0 if they are nearer to it than that has.
 const maxExponent = 400
 
 // newDecimal reads a number of JSON. It reports false if its exponent is beyond what float64 has.
@@ -23,14 +25,8 @@ func newDecimal(text string) (decimal, bool) {
 	var d decimal
 	text, d.neg = strings.CutPrefix(text, "-")
 	if i := strings.IndexAny(text, "eE"); i >= 0 {
-		e, err := strconv.Atoi(text[i+1:])
-		if err != nil {
-			e = 10 * maxExponent
-			if text[i+1] == '-' {
-				e = -e
-			}
-		}
-		text, d.exp = text[:i], e
+		e, _ := strconv.Atoi(text[i+1:]) // of what is beyond an int it is the first or last one
+		text, d.exp = text[:i], max(e, math.MinInt32)
 	}
 	whole, fraction, _ := strings.Cut(text, ".")
 	d.exp -= len(fraction)
@@ -39,6 +35,9 @@ func newDecimal(text string) (decimal, bool) {
 	d.exp += len(d.digits) - len(trimmed)
 	if d.digits = trimmed; d.digits == "" {
 		return decimal{}, true
+	}
+	if d.exp+len(d.digits) < -maxExponent {
+		return decimal{}, false
 	}
 	return d, d.exp >= -maxExponent && d.exp+len(d.digits) <= maxExponent
 }
@@ -101,8 +100,10 @@ func (d decimal) scaled(n int) *big.Int {
 
 // multipleOf tells whether the number is a whole number of times the other, which is positive.
 func (d decimal) multipleOf(o decimal) bool {
-	n := max(-d.exp, -o.exp, 0)
-	return new(big.Int).Rem(d.scaled(n), o.scaled(n)).Sign() == 0
+	if d.digits == "" || d.exp < o.exp { // its last digit is none of the other's multiples
+		return d.digits == ""
+	}
+	return new(big.Int).Rem(d.scaled(-o.exp), o.scaled(-o.exp)).Sign() == 0
 }
 
 // fromInt is x times ten to the exp.

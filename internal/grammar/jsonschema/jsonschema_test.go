@@ -274,6 +274,36 @@ func TestCheckBound(t *testing.T) {
 	}
 }
 
+// TestNumbersOfManyDigits: what a number costs is what its text costs, whatever its exponent. One that is nearer to 0 than any
+// float64 is 0.
+func TestNumbersOfManyDigits(t *testing.T) {
+	long := "0." + strings.Repeat("7", 4_000_000)
+	for _, c := range []struct{ schema, valid, not string }{
+		{`{"enum": [1e-9223372036854775807, 1]}`, "0", "0.1"},
+		{`{"enum": [-1e-3000000000]}`, "1e-99999999999999999999", "-1e-300"},
+		{`{"not": {"const": 1e-3000000000}}`, "1", "0e3000000000"},
+		{`{"multipleOf": 0.5}`, "1e-3000000000", long},
+		{`{"multipleOf": 1e-300}`, "3e-300", "1e-301"},
+		{`{"multipleOf": 25e-1}`, "1e300", "1.3e1"},
+		{`{"exclusiveMinimum": 0}`, long, "1e-3000000000"},
+		{`{"enum": [` + long[:2000] + `]}`, long[:2000], long[:1999]},
+	} {
+		s := read(t, c.schema)
+		if got := s.Check(context.Background(), parsed(t, c.valid)); got != Valid {
+			t.Errorf("%.100s: %.100s: %d", c.schema, c.valid, got)
+		}
+		if got := s.Check(context.Background(), parsed(t, c.not)); got != Invalid {
+			t.Errorf("%.100s: %.100s: %d", c.schema, c.not, got)
+		}
+		g, _, err := s.Grammar(context.Background(), Options{})
+		if err != nil {
+			t.Errorf("%.100s: %v", c.schema, err)
+		} else if text, err := s.spelledOut(parsed(t, c.valid), Options{}); err != nil || len(text) <= mostDigits && !follows(g, text) {
+			t.Errorf("%.100s: %.100s is not written: %v", c.schema, text, err)
+		}
+	}
+}
+
 // TestCost: eight times the schema costs about eight times the memory.
 func TestCost(t *testing.T) {
 	cost := func(of func(i int) string, form string, n int) int {
