@@ -52,6 +52,7 @@ type Value struct {
 type fields struct {
 	names map[string]string
 	list  []Value
+	of    *Value // the object, the parent of them and of those that are missing
 }
 
 // asked are the names that were declared or that Get was ever called with, each to itself. Decoders ask by literals, so they are
@@ -308,7 +309,17 @@ func (v Value) Get(key string) Value {
 	return v.missing(key)
 }
 
-func (v Value) missing(key string) Value { return Value{parent: &v, key: key, index: -1} }
+func (v Value) missing(key string) Value {
+	var parent *Value
+	if v.known != nil {
+		parent = v.known.of
+	}
+	if parent == nil { // most fields are missing, and of an object that was scanned they cost nothing
+		of := v
+		parent = &of
+	}
+	return Value{parent: parent, key: key, index: -1}
+}
 
 // collect scans the object for fields of known names.
 func (v Value) collect() {
@@ -316,6 +327,7 @@ func (v Value) collect() {
 	if known.names == nil { // nothing was ever asked for
 		known.names = map[string]string{}
 	}
+	known.of = &v
 	known.list = make([]Value, 0, min(4, 1+len(v.raw)/12))
 	v.eachField(func(rawKey, raw []byte) {
 		name := nameIn(known.names, rawKey)

@@ -185,3 +185,22 @@ func compare(t *testing.T, v Value) {
 		}
 	}
 }
+
+// TestMissing: a field that a scanned object does not have costs no memory, and knows its path.
+func TestMissing(t *testing.T) {
+	v, err := Parse([]byte(`{"a": {"user": "x"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := v.Get("a")
+	if a.Get("user").Kind() != String {
+		t.Fatal("a field is not found")
+	}
+	var missing Value
+	if n := testing.AllocsPerRun(20, func() { missing = a.Get("metadata") }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	if missing.Kind() != Missing || missing.Path() != "a.metadata" || missing.Get("user").Path() != "a.metadata.user" {
+		t.Errorf("%v at %s", missing.Kind(), missing.Path())
+	}
+}

@@ -242,17 +242,17 @@ func (d *Decoder) form(r *chat.Request, v wire.Value, form *chat.Form) {
 // Guided reads what other servers have for the form of a text: guided_json and the like, structured_outputs, grammar and
 // json_schema. format is what was read of the API's own field.
 func (d *Decoder) Guided(r *chat.Request, body wire.Value, format *Format) *Format {
-	var o wire.Value
+	within := func(string) (none wire.Value) { return none }
 	if v := body.Get("structured_outputs"); !v.Absent() && d.Want(v, wire.Object) {
-		o = v
-		if v := o.Get("structural_tag"); !v.Absent() {
+		within = v.Get
+		if v := within("structural_tag"); !v.Absent() {
 			d.Fail(v, "structural_tag is not supported: use json, regex, choice or grammar")
 		}
-		if v := o.Get("json_object"); d.Bool(v) {
+		if v := within("json_object"); d.Bool(v) {
 			format = d.json(r, v, wire.Value{}, false)
 		}
 	}
-	for _, v := range []wire.Value{body.Get("json_schema"), body.Get("guided_json"), o.Get("json")} {
+	for _, v := range []wire.Value{body.Get("json_schema"), body.Get("guided_json"), within("json")} {
 		switch {
 		case v.Kind() == wire.String:
 			format = &Format{schema: json.RawMessage(d.String(v))}
@@ -262,12 +262,12 @@ func (d *Decoder) Guided(r *chat.Request, body wire.Value, format *Format) *Form
 			format = d.json(r, v, v, false)
 		}
 	}
-	for _, v := range []wire.Value{body.Get("guided_regex"), o.Get("regex")} {
+	for _, v := range []wire.Value{body.Get("guided_regex"), within("regex")} {
 		if !v.Absent() {
 			d.form(r, v, &chat.Form{Kind: chat.FormRegex, Source: d.String(v), Path: v.Path()})
 		}
 	}
-	for _, v := range []wire.Value{body.Get("guided_choice"), o.Get("choice")} {
+	for _, v := range []wire.Value{body.Get("guided_choice"), within("choice")} {
 		if !v.Absent() && d.Want(v, wire.Array) {
 			form := &chat.Form{Kind: chat.FormChoice, Path: v.Path()}
 			for _, c := range d.Items(v) {
@@ -276,7 +276,7 @@ func (d *Decoder) Guided(r *chat.Request, body wire.Value, format *Format) *Form
 			d.form(r, v, form)
 		}
 	}
-	for _, v := range []wire.Value{body.Get("grammar"), body.Get("guided_grammar"), o.Get("grammar")} {
+	for _, v := range []wire.Value{body.Get("grammar"), body.Get("guided_grammar"), within("grammar")} {
 		if !v.Absent() {
 			form := &chat.Form{Kind: chat.FormLark, Source: d.String(v), Path: v.Path()}
 			if strings.Contains(form.Source, "::=") {

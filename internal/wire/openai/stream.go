@@ -74,7 +74,7 @@ func (s *streamEncoder) Event(e *chat.Event) {
 		}
 		return
 	case chat.EventText:
-		if s.format != nil {
+		if s.format != nil && !s.format.held {
 			of.text.WriteString(e.Text)
 		}
 		if c.Logprobs == nil {
