@@ -99,17 +99,16 @@ func (g *Grammar) find(e *Expr, c byte, u *Budget) *step {
 	return s
 }
 
-// forget leaves of the expressions those of the rules.
+// forget leaves of the expressions those of the rules. Maps are new ones, as those that are cleared stay as large as they were.
 func (g *Grammar) forget() {
-	clear(g.t.all)
-	clear(g.t.slopes)
-	clear(g.horizons)
-	for _, e := range []*Expr{g.t.never, g.t.empty, g.t.any, g.beyond} {
-		g.t.all[e.digest] = e
+	g.t.all, g.t.slopes, g.horizons = map[digest]*Expr{}, map[slope]*Expr{}, map[horizon]seen{}
+	kept := []*Expr{g.t.never, g.t.empty, g.t.any, g.beyond}
+	for _, r := range g.rules {
+		kept = append(kept, r.body)
 	}
 	met := map[*Expr]bool{}
-	for _, r := range g.rules {
-		r.body.parts(met, func(e *Expr) bool {
+	for _, e := range kept {
+		e.parts(met, func(e *Expr) bool {
 			g.t.all[e.digest] = e
 			e.state.next.Store(nil)
 			e.state.calls = nil

@@ -1,6 +1,6 @@
 package grammar
 
-// Budget bounds the work of masks for one reply: bytes taken, alternatives begun and ways compared. The schema decides how much a
+// Budget bounds the work of masks for one reply: bytes taken, alternatives begun and ways compared. The form decides how much a
 // token costs, so the work is charged to its sender. A Budget belongs to one goroutine.
 type Budget struct{ left int }
 

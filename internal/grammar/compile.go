@@ -45,7 +45,7 @@ func (b *Builder) Compile(start *Rule) (*Grammar, error) {
 	for _, r := range c.order {
 		bodies = append(bodies, r.body)
 	}
-	g := &Grammar{t: c.t, classes: classes(bodies...), end: c.t.empty, horizons: map[horizon]seen{}, beyond: c.t.runes(Ranges(RuneRange{utf8.RuneSelf, utf8.MaxRune}))}
+	g := &Grammar{t: c.t, classes: classes(bodies...), end: c.t.empty, beyond: c.t.runes(Ranges(RuneRange{utf8.RuneSelf, utf8.MaxRune}))}
 	c.classes = &g.classes
 	for _, group := range c.groups {
 		c.translate(group)
@@ -59,8 +59,7 @@ func (b *Builder) Compile(start *Rule) (*Grammar, error) {
 	for _, r := range c.order {
 		g.rules = append(g.rules, c.rules[r])
 	}
-	clear(c.t.slopes)
-	g.least, g.t.charged = len(c.t.all), len(c.t.all)
+	g.forget()
 	return g, nil
 }
 

@@ -16,7 +16,7 @@ const (
 
 // derive is what may follow a byte that is part of the expression itself, not of a rule that it refers to.
 func (t *table) derive(e *Expr, c byte, u *Budget) *Expr {
-	if !e.first.Has(c) && e.kind != isNot {
+	if !e.first.Has(c) {
 		return t.never
 	}
 	switch e.kind {
