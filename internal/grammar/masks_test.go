@@ -28,7 +28,7 @@ func realVocab(tb testing.TB) *Vocab {
 	})
 }
 
-func compileJSON(tb testing.TB, build func(b *Builder) *Rule) *Grammar {
+func compiled(tb testing.TB, build func(b *Builder) *Rule) *Grammar {
 	tb.Helper()
 	b := NewBuilder()
 	g, err := b.Compile(build(b))
@@ -75,7 +75,7 @@ func wordTexts(b *Builder, most int) *Rule {
 func BenchmarkMask(b *testing.B) {
 	v := realVocab(b)
 	for name, p := range maskPlaces {
-		g := compileJSON(b, p.build)
+		g := compiled(b, p.build)
 		m := v.Matcher(g, NewBudget(1))
 		if !m.AcceptBytes([]byte(p.written)) {
 			b.Fatal(name)
@@ -107,7 +107,7 @@ func BenchmarkMask(b *testing.B) {
 func TestMasks(t *testing.T) {
 	v := wideVocab()
 	for name, p := range maskPlaces {
-		m := v.Matcher(compileJSON(t, p.build), NewBudget(1))
+		m := v.Matcher(compiled(t, p.build), NewBudget(1))
 		for i := range p.written {
 			if !m.AcceptBytes([]byte(p.written[i : i+1])) {
 				t.Fatalf("%s: %q does not fit", name, p.written[:i+1])
@@ -132,7 +132,7 @@ func TestMaskCost(t *testing.T) {
 	budget := NewBudget(1)
 	cost := func(v *Vocab, build func(b *Builder) *Rule, written string) int {
 		budget.left = burst
-		m := v.Matcher(compileJSON(t, build), budget)
+		m := v.Matcher(compiled(t, build), budget)
 		if !m.AcceptBytes([]byte(written)) {
 			t.Fatalf("%q does not fit", written)
 		}
@@ -167,7 +167,7 @@ func TestMaskCost(t *testing.T) {
 // TestMaskMemory: masks are bounded together; those that were dropped are made again.
 func TestMaskMemory(t *testing.T) {
 	v := wideVocab()
-	m := v.Matcher(compileJSON(t, func(b *Builder) *Rule { return jsonText(b, 0, 4000) }), NewBudget(1))
+	m := v.Matcher(compiled(t, func(b *Builder) *Rule { return jsonText(b, 0, 4000) }), NewBudget(1))
 	m.AcceptBytes([]byte(`"`))
 	want := slices.Clone(m.Allowed())
 	for i := range 4000 {
@@ -220,7 +220,7 @@ func TestLikeIsKept(t *testing.T) {
 
 // TestForget: a grammar that has found out too much forgets it, and what follows it goes on.
 func TestForget(t *testing.T) {
-	g := compileJSON(t, anyJSON)
+	g := compiled(t, anyJSON)
 	m := bytesVocab(words...).Matcher(g, NewBudget(1))
 	forgot := 0
 	for i, c := range []byte(`{"a": ["b", 1.5e3, {"c": null}], "d": "\u00e9"}`) {
@@ -244,7 +244,7 @@ func TestWide(t *testing.T) {
 		texts = append(texts, fmt.Sprintf("ab!%d", i))
 	}
 	v := NewVocab(len(texts), func(id int32) []byte { return []byte(texts[id]) })
-	m := v.Matcher(compileJSON(t, func(b *Builder) *Rule {
+	m := v.Matcher(compiled(t, func(b *Builder) *Rule {
 		word, start := b.Rule("word"), b.Rule("start")
 		b.Define(word, b.Or(b.Literal("a"), b.Seq(b.Literal("a"), b.Ref(word)), b.Literal("ab"))) // which refers to itself, so it stays a rule
 		b.Define(start, b.Seq(b.Ref(word), b.Choice("!", "!7", "!99")))
@@ -270,7 +270,7 @@ func TestWide(t *testing.T) {
 
 // TestHeld: a matcher whose ways take too much memory has spent its budget.
 func TestHeld(t *testing.T) {
-	m := bytesVocab().Matcher(compileJSON(t, anyJSON), NewBudget(1))
+	m := bytesVocab().Matcher(compiled(t, anyJSON), NewBudget(1))
 	m.AcceptBytes([]byte(`[`))
 	m.s.links = append(m.s.links, make([]chained, mostHeld)...)
 	if m.AcceptBytes([]byte(`1`)) || !m.s.budget.Spent() {
@@ -280,30 +280,35 @@ func TestHeld(t *testing.T) {
 
 // TestManyAtOnce: a grammar and a vocabulary are used by many goroutines.
 func TestManyAtOnce(t *testing.T) {
-	g, v := compileJSON(t, anyJSON), bytesVocab(words...)
-	text := `{"name": ["x", 12, {"y": true}], "z": "\n"}`
-	var all sync.WaitGroup
-	for i := range 8 {
-		all.Go(func() {
-			m := v.Matcher(g, NewBudget(1))
-			for j := range 4 * len(text) {
-				if j%len(text) == 0 {
-					m.Rollback(m.Tokens())
+	for text, build := range map[string]func(b *Builder) *Rule{
+		`{"name": ["x", 12, {"y": true}], "z": "\n"}`: anyJSON,
+		`"names and types"`:                           func(b *Builder) *Rule { return wordTexts(b, 20) },
+		`"namely"`:                                    someTexts,
+	} {
+		g, v := compiled(t, build), bytesVocab(words...)
+		var all sync.WaitGroup
+		for i := range 8 {
+			all.Go(func() {
+				m := v.Matcher(g, NewBudget(1))
+				for j := range 4 * len(text) {
+					if j%len(text) == 0 {
+						m.Rollback(m.Tokens())
+					}
+					c := text[j%len(text)]
+					if mask := m.Allowed(); mask[c/64]>>(c%64)&1 == 0 || !m.AcceptBytes([]byte{c}) {
+						t.Errorf("%d: %q at %d of %s", i, c, j, text)
+						return
+					}
 				}
-				c := text[j%len(text)]
-				if mask := m.Allowed(); mask[c/64]>>(c%64)&1 == 0 || !m.AcceptBytes([]byte{c}) {
-					t.Errorf("%d: %q at %d", i, c, j)
-					return
-				}
-			}
-		})
+			})
+		}
+		all.Wait()
 	}
-	all.Wait()
 }
 
 // TestBackAndElsewhere: what was found before a way back does not tell what comes after it, though it looks the same.
 func TestBackAndElsewhere(t *testing.T) {
-	g, v := compileJSON(t, anyJSON), bytesVocab(words...)
+	g, v := compiled(t, anyJSON), bytesVocab(words...)
 	m := v.Matcher(g, NewBudget(1))
 	for _, text := range []string{`["a`, `{"a`, `["a`, `[["a`, `[{"a`} {
 		if !m.AcceptBytes([]byte(text)) {
@@ -324,7 +329,7 @@ func TestBackAndElsewhere(t *testing.T) {
 
 // TestNoAllocations: what was met before is followed without any memory.
 func TestNoAllocations(t *testing.T) {
-	g, v := compileJSON(t, anyJSON), bytesVocab(words...)
+	g, v := compiled(t, anyJSON), bytesVocab(words...)
 	m := v.Matcher(g, NewBudget(1))
 	text := []byte(`{"name": ["x", 12, {"y": true}], "z": "\n"}`)
 	follow := func() {
@@ -368,13 +373,13 @@ func TestSpentLearnsNothing(t *testing.T) {
 		}
 		return append(all, slices.Clone(m.Allowed()))
 	}
-	want := allowed(compileJSON(t, build))
+	want := allowed(compiled(t, build))
 	if len(want) != len(text)+1 {
 		t.Fatalf("%q does not fit from %d on", text, len(want)-1)
 	}
 	for left := 100; left < 40_000; left += left / 16 {
 		v.cache = maskCache{}
-		g := compileJSON(t, build)
+		g := compiled(t, build)
 		m := v.Matcher(g, &Budget{left})
 		for _, c := range []byte(text) {
 			m.AcceptBytes([]byte{c})

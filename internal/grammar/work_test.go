@@ -129,7 +129,7 @@ func TestHostile(t *testing.T) {
 func TestLongSequence(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	compileJSON(t, func(b *Builder) *Rule {
+	compiled(t, func(b *Builder) *Rule {
 		r := b.Rule("long")
 		b.Define(r, b.Or(b.Literal("x"), b.Seq(b.Literal(strings.Repeat("ab", 60_000)), b.Ref(r))))
 		return r
@@ -143,7 +143,7 @@ func TestLongSequence(t *testing.T) {
 // TestMembers: members come in any order, each once, and a hundred of them cost no more than there is.
 func TestMembers(t *testing.T) {
 	const n = 100
-	g := compileJSON(t, func(b *Builder) *Rule {
+	g := compiled(t, func(b *Builder) *Rule {
 		var required, optional []*Expr
 		for i := range n {
 			m := b.Seq(b.Literal(fmt.Sprintf(`"field_%d": `, i)), b.Ref(jsonText(b, 0, -1)))
