@@ -167,16 +167,21 @@ func (b *engineBench) ask(e *engine.Engine, prompt []int32, tokens int) ([]int32
 	if err != nil {
 		return nil, engine.Usage{}, err
 	}
-	var out []int32
+	out, err := read(s)
+	return out, s.Usage(), err
+}
+
+// read gives all that a stream has.
+func read(s *engine.Stream) (ids []int32, err error) {
 	for {
 		t, err := s.Next()
 		if errors.Is(err, io.EOF) {
-			return out, s.Usage(), nil
+			return ids, nil
 		}
 		if err != nil {
-			return nil, engine.Usage{}, err
+			return nil, err
 		}
-		out = append(out, t.ID)
+		ids = append(ids, t.ID)
 	}
 }
 

@@ -1,9 +1,7 @@
 package bench
 
 import (
-	"errors"
 	"fmt"
-	"io"
 
 	"hearth/internal/engine"
 )
@@ -33,12 +31,8 @@ func (b *engineBench) forced() ([]figure, error) {
 		if err != nil {
 			return 0, err
 		}
-		for {
-			if _, err := s.Next(); errors.Is(err, io.EOF) {
-				break
-			} else if err != nil {
-				return 0, err
-			}
+		if _, err := read(s); err != nil {
+			return 0, err
 		}
 		u := s.Usage()
 		return float64(u.Generated-1) / u.Ended.Sub(u.First).Seconds(), nil

@@ -1,9 +1,7 @@
 package bench
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -58,12 +56,8 @@ func (b *engineBench) masks() ([]figure, error) {
 			streams = append(streams, s)
 		}
 		for _, s := range streams {
-			for {
-				if _, err := s.Next(); errors.Is(err, io.EOF) {
-					break
-				} else if err != nil {
-					return 0, err
-				}
+			if _, err := read(s); err != nil {
+				return 0, err
 			}
 		}
 		mu.Lock()
