@@ -217,11 +217,9 @@ func (g *Generator) submit(ctx context.Context, r *chat.Request, p *prompt) (*re
 	if err != nil {
 		return nil, err
 	}
-	held := text
-	if demand, err := g.answers.newDemand(ctx, r, p, form != nil); err != nil {
+	demand, err := g.answers.newDemand(ctx, r, p, form != nil)
+	if err != nil {
 		return nil, err
-	} else if demand != nil {
-		held = demand
 	}
 	ep := g.enginePrompt(r, p)
 	n := max(r.N, 1)
@@ -230,7 +228,7 @@ func (g *Generator) submit(ctx context.Context, r *chat.Request, p *prompt) (*re
 	advice := g.advice(r, p)
 	for i := range n {
 		re.seqs[i].guide = g.calls.newGuide(r, p, form)
-		if ep.Constrain, ep.Mask, err = constrain(g.newBudget(p), held.guide(n), re.seqs[i].guide); err != nil {
+		if ep.Constrain, ep.Mask, err = constrain(g.newBudget(p), cmp.Or(demand, text).guide(n), re.seqs[i].guide); err != nil {
 			return nil, err
 		}
 		if advice != nil {
