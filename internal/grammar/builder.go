@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -46,13 +47,14 @@ type Builder struct {
 	t      *table
 	rules  int // made so far
 	named  map[string]int
+	sets   map[string]*Expr // that Runes made, by their ranges
 	budget *Budget
 	err    error
 }
 
 // NewBuilder begins a grammar.
 func NewBuilder() *Builder {
-	return &Builder{t: newTable(), named: map[string]int{}, budget: &Budget{maxWork}}
+	return &Builder{t: newTable(), named: map[string]int{}, sets: map[string]*Expr{}, budget: &Budget{maxWork}}
 }
 
 // Err is the first mistake made so far, nil if there was none. Compile gives it too.
@@ -112,7 +114,21 @@ func (b *Builder) Byte(s Set) *Expr { return b.made(b.t.class(s), 1) }
 
 // Runes matches one character of any of the ranges, as UTF-8. What is no character (surrogates) is left out.
 func (b *Builder) Runes(ranges ...RuneRange) *Expr {
-	return b.made(b.t.runes(Ranges(ranges...)), len(ranges))
+	if b.err != nil {
+		return b.t.never
+	}
+	in := Ranges(ranges...)
+	key := make([]byte, 0, 8*len(in))
+	for _, r := range in {
+		key = binary.BigEndian.AppendUint64(key, uint64(r.Lo)<<32|uint64(r.Hi))
+	}
+	e := b.sets[string(key)]
+	if e == nil {
+		b.budget.spend(rangeSteps * len(in))
+		e = b.t.runes(in)
+		b.sets[string(key)] = e
+	}
+	return b.made(e, len(ranges))
 }
 
 // Seq matches what its parts match, one after the other. Without parts it is Empty.

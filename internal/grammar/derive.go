@@ -11,6 +11,7 @@ type slope struct {
 // What a derivative costs that is not known yet, and an expression that is not there yet.
 const (
 	deriveSteps = 192
+	rangeSteps  = 64 // for a range of characters, which may be several rows of bytes
 	exprSteps   = 192
 )
 

@@ -203,6 +203,8 @@ func (c *compiler) regex(n *node, pattern string) *grammar.Expr {
 		c.Stop(err)
 	case err != nil:
 		c.Fail(n.at, "%v", err)
+	case c.b.Err() != nil: // no need to read the patterns that follow
+		c.Stop(c.b.Err())
 	}
 	return e
 }

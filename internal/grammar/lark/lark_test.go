@@ -90,6 +90,14 @@ func TestBounds(t *testing.T) {
 		s.WriteString(")*\nNAME: /[a-z]+[0-9]*/\n%ignore \" \"")
 		return s.String()
 	}
+	classes := func(n int) string {
+		var s strings.Builder
+		s.WriteString("start: X\nX: \"x\"")
+		for i := range n {
+			fmt.Fprintf(&s, ` | /[\W%c]/`, 0x4e00+i)
+		}
+		return s.String()
+	}
 	notationtest.Bounds(t, compile, map[string]string{
 		"start: " + strings.Repeat("(", 600) + strings.Repeat(")", 600): "groups within each other",
 		"start: \"" + strings.Repeat("x", 1<<20) + `"`:                  "bytes",
@@ -99,10 +107,12 @@ func TestBounds(t *testing.T) {
 		"start: " + strings.Repeat("a|", 1<<18) + "a\na: /[ab]/":                        "",
 		"start: " + strings.Repeat("a ", 1<<14) + "\na: /[ab]/ | /[b-d]+/":              "",
 		"start: " + strings.Repeat("(", 400) + `"x" start?` + strings.Repeat(")?", 400): "",
-		rules(1 << 11): "",
-		rules(1 << 15): "rules",
-		words(500):     "",
-		words(1 << 11): "different strings, patterns and terminals",
+		rules(1 << 11):   "",
+		rules(1 << 15):   "rules",
+		words(500):       "",
+		classes(1 << 8):  "",
+		classes(1 << 12): "steps of work to it",
+		words(1 << 11):   "different strings, patterns and terminals",
 		"start: " + strings.Repeat("(", 20) + "/[a-z]+/ | /[0-9]+/" + strings.Repeat(")~5..8", 20):    "steps to find what may follow what",
 		"start: \"x\" //" + strings.Repeat("# comment ", 1<<16) + "\n" + strings.Repeat(" \n", 1<<16): "",
 	})

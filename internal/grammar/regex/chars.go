@@ -10,20 +10,28 @@ import (
 	"hearth/internal/grammar"
 )
 
+// class is characters that have an escape, as \d, and those that have the capital one.
+type class struct{ in, out []grammar.RuneRange }
+
+func newClass(in ...grammar.RuneRange) class {
+	return class{grammar.Ranges(in...), grammar.OtherRanges(in...)}
+}
+
 // The classes of ECMA-262.
 var (
-	digits   = []grammar.RuneRange{{Lo: '0', Hi: '9'}}
-	words    = []grammar.RuneRange{{Lo: '0', Hi: '9'}, {Lo: 'A', Hi: 'Z'}, {Lo: '_', Hi: '_'}, {Lo: 'a', Hi: 'z'}}
-	lineEnds = []grammar.RuneRange{{Lo: '\n', Hi: '\n'}, {Lo: '\r', Hi: '\r'}, {Lo: 0x2028, Hi: 0x2029}}
-	lineFeed = []grammar.RuneRange{{Lo: '\n', Hi: '\n'}}
-	spaces   = grammar.Ranges(append(ranges(unicode.Zs), grammar.RuneRange{Lo: '\t', Hi: '\r'}, grammar.RuneRange{Lo: 0x2028, Hi: 0x2029}, grammar.RuneRange{Lo: 0xFEFF, Hi: 0xFEFF})...)
+	digits      = newClass(grammar.RuneRange{Lo: '0', Hi: '9'})
+	words       = newClass(posix["word"]...)
+	spaces      = newClass(append(ranges(unicode.Zs), grammar.RuneRange{Lo: '\t', Hi: '\r'}, grammar.RuneRange{Lo: 0x2028, Hi: 0x2029}, grammar.RuneRange{Lo: 0xFEFF, Hi: 0xFEFF})...)
+	asciiSpaces = newClass(posix["space"]...)
+	lineEnds    = []grammar.RuneRange{{Lo: '\n', Hi: '\n'}, {Lo: '\r', Hi: '\r'}, {Lo: 0x2028, Hi: 0x2029}}
+	lineFeed    = []grammar.RuneRange{{Lo: '\n', Hi: '\n'}}
 )
 
 // python are the classes of Python's re.
-var python = sync.OnceValue(func() (c struct{ digits, words, spaces []grammar.RuneRange }) {
-	c.digits = ranges(unicode.Nd)
-	c.words = grammar.Ranges(append(append(ranges(unicode.L), ranges(unicode.N)...), grammar.RuneRange{Lo: '_', Hi: '_'})...)
-	c.spaces = grammar.Ranges(append(ranges(unicode.Z), grammar.RuneRange{Lo: '\t', Hi: '\r'}, grammar.RuneRange{Lo: 0x1c, Hi: 0x1f},
+var python = sync.OnceValue(func() (c struct{ digits, words, spaces class }) {
+	c.digits = newClass(ranges(unicode.Nd)...)
+	c.words = newClass(append(append(ranges(unicode.L), ranges(unicode.N)...), grammar.RuneRange{Lo: '_', Hi: '_'})...)
+	c.spaces = newClass(append(ranges(unicode.Z), grammar.RuneRange{Lo: '\t', Hi: '\r'}, grammar.RuneRange{Lo: 0x1c, Hi: 0x1f},
 		grammar.RuneRange{Lo: 0x85, Hi: 0x85})...)
 	return c
 })
@@ -32,9 +40,9 @@ var python = sync.OnceValue(func() (c struct{ digits, words, spaces []grammar.Ru
 var posix = map[string][]grammar.RuneRange{
 	"alnum": {{Lo: '0', Hi: '9'}, {Lo: 'A', Hi: 'Z'}, {Lo: 'a', Hi: 'z'}}, "alpha": {{Lo: 'A', Hi: 'Z'}, {Lo: 'a', Hi: 'z'}},
 	"ascii": {{Lo: 0, Hi: 0x7f}}, "blank": {{Lo: '\t', Hi: '\t'}, {Lo: ' ', Hi: ' '}}, "cntrl": {{Lo: 0, Hi: 0x1f}, {Lo: 0x7f, Hi: 0x7f}},
-	"digit": digits, "graph": {{Lo: '!', Hi: '~'}}, "lower": {{Lo: 'a', Hi: 'z'}}, "print": {{Lo: ' ', Hi: '~'}},
+	"digit": {{Lo: '0', Hi: '9'}}, "graph": {{Lo: '!', Hi: '~'}}, "lower": {{Lo: 'a', Hi: 'z'}}, "print": {{Lo: ' ', Hi: '~'}},
 	"punct": {{Lo: '!', Hi: '/'}, {Lo: ':', Hi: '@'}, {Lo: '[', Hi: '`'}, {Lo: '{', Hi: '~'}}, "space": {{Lo: '\t', Hi: '\r'}, {Lo: ' ', Hi: ' '}},
-	"upper": {{Lo: 'A', Hi: 'Z'}}, "word": words, "xdigit": {{Lo: '0', Hi: '9'}, {Lo: 'A', Hi: 'F'}, {Lo: 'a', Hi: 'f'}},
+	"upper": {{Lo: 'A', Hi: 'Z'}}, "word": {{Lo: '0', Hi: '9'}, {Lo: 'A', Hi: 'Z'}, {Lo: '_', Hi: '_'}, {Lo: 'a', Hi: 'z'}}, "xdigit": {{Lo: '0', Hi: '9'}, {Lo: 'A', Hi: 'F'}, {Lo: 'a', Hi: 'f'}},
 }
 
 func ranges(t *unicode.RangeTable) (out []grammar.RuneRange) {
@@ -133,7 +141,7 @@ var cased = sync.OnceValue(func() (all []rune) {
 })
 
 // folded adds the other cases of characters.
-func folded(set []grammar.RuneRange) []grammar.RuneRange {
+func (p *parser) folded(set []grammar.RuneRange) []grammar.RuneRange {
 	out := slices.Clone(set)
 	for _, r := range set {
 		all := cased()
@@ -144,5 +152,6 @@ func folded(set []grammar.RuneRange) []grammar.RuneRange {
 			}
 		}
 	}
+	p.count(out)
 	return grammar.Ranges(out...)
 }

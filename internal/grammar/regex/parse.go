@@ -53,6 +53,7 @@ type parser struct {
 	notation.Reader
 	from   int // where the atom at hand begins
 	level  int
+	ranges int // of characters, in all sets
 	python bool
 	part   bool
 	flags
@@ -93,7 +94,7 @@ func parse(text string, o Options) (n *node, words []grammar.RuneRange, err erro
 			p.fail("has a ) that closes nothing")
 		}
 	})
-	return n, p.words(), err
+	return n, p.words().in, err
 }
 
 // flag sets one of a pattern or a group.
@@ -219,11 +220,19 @@ func (p *parser) quantifier() (least, most int, ok bool) {
 func (p *parser) char(c rune) *node { return p.set([]grammar.RuneRange{{Lo: c, Hi: c}}) }
 
 func (p *parser) set(set []grammar.RuneRange) *node {
+	p.count(set)
 	n := newNode(opSet)
 	if n.set = grammar.Ranges(set...); p.fold {
-		n.set = folded(n.set)
+		n.set = p.folded(n.set)
 	}
 	return n
+}
+
+// count bounds what sets of many ranges cost, such as Python's \w.
+func (p *parser) count(set []grammar.RuneRange) {
+	if p.ranges += len(set); p.ranges > mostRanges {
+		p.Stop(&grammar.LimitError{What: "ranges of characters in a regular expression", Limit: mostRanges})
+	}
 }
 
 func (p *parser) atom() *node {
@@ -385,16 +394,17 @@ func (p *parser) class() *node {
 				p.fail("has a range that ends before it begins")
 			}
 		}
+		p.count(set)
 		all = append(all, set...)
 	}
-	if p.fold {
-		all = folded(grammar.Ranges(all...))
+	if all = grammar.Ranges(all...); p.fold {
+		all = p.folded(all)
 	}
 	if not {
 		all = grammar.OtherRanges(all...)
 	}
 	n := newNode(opSet)
-	n.set = grammar.Ranges(all...)
+	n.set = all
 	return n
 }
 
@@ -419,17 +429,17 @@ func (p *parser) escape(inClass bool) (set []grammar.RuneRange, single bool) {
 	c := p.Rune()
 	switch c {
 	case 'd':
-		return p.digits(), false
+		return p.digits().in, false
 	case 'D':
-		return grammar.OtherRanges(p.digits()...), false
+		return p.digits().out, false
 	case 'w':
-		return p.words(), false
+		return p.words().in, false
 	case 'W':
-		return grammar.OtherRanges(p.words()...), false
+		return p.words().out, false
 	case 's':
-		return p.spaces(), false
+		return p.spaces().in, false
 	case 'S':
-		return grammar.OtherRanges(p.spaces()...), false
+		return p.spaces().out, false
 	case 't':
 		return one('\t')
 	case 'n':
@@ -587,26 +597,26 @@ func (p *parser) property() []grammar.RuneRange {
 }
 
 // digits, words and spaces are the classes \d, \w and \s.
-func (p *parser) digits() []grammar.RuneRange {
+func (p *parser) digits() class {
 	if p.python && !p.ascii {
 		return python().digits
 	}
 	return digits
 }
 
-func (p *parser) words() []grammar.RuneRange {
+func (p *parser) words() class {
 	if p.python && !p.ascii {
 		return python().words
 	}
 	return words
 }
 
-func (p *parser) spaces() []grammar.RuneRange {
+func (p *parser) spaces() class {
 	switch {
 	case !p.python:
 		return spaces
 	case p.ascii:
-		return posix["space"]
+		return asciiSpaces
 	}
 	return python().spaces
 }

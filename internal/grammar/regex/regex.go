@@ -16,6 +16,7 @@ const (
 	maxPattern = 1 << 16 // bytes
 	maxLevels  = 200     // of groups within each other
 	mostParts  = 1 << 14 // parts that are looked at, those of repetitions with assertions in them once for each time
+	mostRanges = 1 << 22 // of characters, in all classes: \w is some 700
 	mostTimes  = 16      // that something with assertions in it is repeated
 )
 

@@ -105,7 +105,7 @@ func TestErrors(t *testing.T) {
 			`^*`, `{1}`, `\c1`, `\01`, "a\xff", `[a-`, `(?i:a`, `(?<a-b>x)`},
 		&lacks: {`(a)\1`, `(?<=a)b`, `(?<!a)b`, `(?<n>a)\k<n>`, `(?:^a)*`, `(?m:^)`, `(?:(?!ab).)+`},
 		&large: {strings.Repeat("(", 300) + strings.Repeat(")", 300), strings.Repeat("a", 1<<17), `a{2000000}`, strings.Repeat("(?:$|", 12) + strings.Repeat("){0,9}", 12),
-			strings.Repeat("ab|", 1<<14)},
+			strings.Repeat("ab|", 1<<14), strings.Repeat(`\p{L}`, 1<<13), strings.Repeat("(?i:.)", 1<<13), "[" + strings.Repeat(`\p{L}`, 1<<13) + "]"},
 	} {
 		for _, p := range patterns {
 			e, err := Compile(grammar.NewBuilder(), p, Options{Search: true})
