@@ -110,13 +110,17 @@ func (r *reader) any(s *rule, list []*rule) [][]*rule {
 	}
 	var out [][]*rule
 	for set := 1; set < 1<<len(list); set++ {
-		var some []*rule
-		for i, a := range list {
-			if set>>i&1 == 1 {
-				some = append(some, a)
-			}
+		out = append(out, picked(list, set))
+	}
+	return out
+}
+
+// picked are the elements of a list whose bits are set.
+func picked[E any](list []E, set int) (out []E) {
+	for i, e := range list {
+		if set>>i&1 == 1 {
+			out = append(out, e)
 		}
-		out = append(out, some)
 	}
 	return out
 }

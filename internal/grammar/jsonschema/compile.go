@@ -86,7 +86,7 @@ func (c *compiler) value(rules []*rule) *grammar.Expr {
 		ending, numbers = append(ending, end), append(numbers, num)
 	}
 	end := c.b.Or(ending...)
-	if end.Regular() && len(ending) > 0 || len(ending) > 1 {
+	if end.Regular() || len(ending) > 1 {
 		end = c.shared("value", end)
 	}
 	e := c.b.Or(append(numbers, end)...)
@@ -104,7 +104,6 @@ func (c *compiler) form(f *form) (ending, numbers *grammar.Expr) {
 		return b.Choice(c.spellings(of(all&^number, values))...), b.Choice(c.spellings(of(number, values))...)
 	}
 	var words []string
-	alts := []*grammar.Expr{}
 	if f.kinds&null != 0 {
 		words = append(words, "null")
 	}
@@ -123,7 +122,8 @@ func (c *compiler) form(f *form) (ending, numbers *grammar.Expr) {
 	for i, w := range words {
 		words[i] = c.o.word(w)
 	}
-	alts, numbers = append(alts, b.Choice(words...)), b.Never()
+	alts := []*grammar.Expr{b.Choice(words...)}
+	numbers = b.Never()
 	if f.kinds&number != 0 {
 		numbers = c.number(f)
 	}

@@ -136,23 +136,31 @@ func TestLimits(t *testing.T) {
 		}
 		return strings.Join(all, ", ")
 	}
-	for name, text := range map[string]string{
-		"levels":     strings.Repeat(`{"not": `, 9000) + "true" + strings.Repeat("}", 9000),
-		"references": `{"$ref": "#/$defs/0", "$defs": {` + list(5000, func(i int) string { return fmt.Sprintf(`"%d": {"items": {"$ref": "#/$defs/%d"}}`, i, (i+1)%5000) }) + `}}`,
-		"alternatives": `{"allOf": [` + list(40, func(i int) string {
-			return fmt.Sprintf(`{"anyOf": [{"required": ["a%d"]}, {"required": ["b%d"]}]}`, i, i)
-		}) + `]}`,
-		"elements": `{"type": "array", "minItems": 100000000}`,
-		"texts":    `{"const": "` + strings.Repeat("a", 1<<19) + `"}`,
-		"pattern":  `{"pattern": "` + strings.Repeat("(", 300) + strings.Repeat(")", 300) + `"}`,
+	choices := func(n, of int) string {
+		return `{"allOf": [` + list(n, func(i int) string {
+			return fmt.Sprintf(`{"anyOf": [{"required": ["a%d.%d"]}, {"required": ["b%d.%d"]}]}`, i, of, i, of)
+		}) + `]}`
+	}
+	for _, c := range []struct {
+		limit  int
+		schema string
+	}{
+		{maxLevels, strings.Repeat(`{"not": `, 9000) + "true" + strings.Repeat("}", 9000)},
+		{maxLevels, `{"$ref": "#/$defs/0", "$defs": {` + list(5000, func(i int) string { return fmt.Sprintf(`"%d": {"items": {"$ref": "#/$defs/%d"}}`, i, (i+1)%5000) }) + `}}`},
+		{maxForms, choices(40, 0)},
+		{maxAllForms, `{"properties": {` + list(20, func(i int) string { return fmt.Sprintf(`"%d": %s`, i, choices(11, i)) }) + `}}`},
+		{grammar.MaxRepeat, `{"type": "array", "minItems": 100000000}`},
+		{1 << 18, `{"const": "` + strings.Repeat("a", 1<<19) + `"}`},
+		{200, `{"pattern": "` + strings.Repeat("(", 300) + strings.Repeat(")", 300) + `"}`},
+		{mostPatterns, `{"patternProperties": {` + list(mostPatterns+1, func(i int) string { return fmt.Sprintf(`"%d": {}`, i) }) + `}}`},
 	} {
 		var large *grammar.LimitError
-		s, err := Read(context.Background(), parsed(t, text))
+		s, err := Read(context.Background(), parsed(t, c.schema))
 		if err == nil {
 			_, _, err = s.Grammar(context.Background(), Options{})
 		}
-		if !errors.As(err, &large) {
-			t.Errorf("%s: %v", name, err)
+		if !errors.As(err, &large) || large.Limit != c.limit {
+			t.Errorf("%d: %.100s: %v", c.limit, c.schema, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())

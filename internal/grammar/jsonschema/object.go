@@ -162,11 +162,13 @@ func (o *objects) declare() {
 func (o *objects) undeclared(asked []some) *grammar.Expr {
 	b := o.b
 	var patterns []string
+	var exprs []*grammar.Expr
 	keys := b.Repeat(o.char, 0, -1)
 	for _, s := range o.f.rules {
 		for _, p := range s.object.patterns {
+			e := o.patternOr(s, p.name, b.Never()) // it can't be told which names it has
 			if !slices.Contains(patterns, p.name) {
-				patterns = append(patterns, p.name)
+				patterns, exprs = append(patterns, p.name), append(exprs, e)
 			}
 		}
 		if s.object.names != nil {
@@ -180,39 +182,30 @@ func (o *objects) undeclared(asked []some) *grammar.Expr {
 	if len(known) > 0 {
 		keys = b.Except(keys, b.Choice(known...))
 	}
-	more := []*rule{}
+	var more []*rule
 	for _, one := range asked {
 		keys = b.And(keys, o.about(one))
 		if one.rule != nil {
 			more = append(more, one.rule)
 		}
 	}
-	exprs := make([]*grammar.Expr, len(patterns))
-	for i, p := range patterns {
-		for _, s := range o.f.rules {
-			if slices.ContainsFunc(s.object.patterns, func(m member) bool { return m.name == p }) {
-				exprs[i] = o.patternOr(s, p, b.Never()) // it can't be told which names it has
-			}
-		}
-	}
 	var alts []*grammar.Expr
-	for _, in := range o.combinations(keys, exprs) {
-		rules, never := o.undeclaredRules(patterns, in)
+	for _, in := range o.combinations(keys, patterns, exprs) {
+		rules, never := o.undeclaredRules(in)
 		if never {
 			continue
 		}
-		k := keys
-		if len(patterns) > 0 {
-			for i, e := range exprs {
-				if slices.Contains(in, i) {
-					k = b.And(k, e)
-				} else {
-					k = b.Except(k, e)
-				}
+		has, hasNot := []*grammar.Expr{keys}, []*grammar.Expr(nil)
+		for i, e := range exprs {
+			if slices.Contains(in, patterns[i]) {
+				has = append(has, e)
+			} else {
+				hasNot = append(hasNot, e)
 			}
-			if b.IsNever(k) {
-				continue
-			}
+		}
+		k := b.Except(b.And(has...), hasNot...)
+		if len(patterns) > 0 && b.IsNever(k) {
+			continue
 		}
 		alts = append(alts, o.compiler.undeclared(k, append(rules, more...)))
 	}
@@ -250,25 +243,23 @@ func (o *objects) about(one some) *grammar.Expr {
 	return e
 }
 
-// combinations are the sets of patterns, by their index, that a name may have at once.
-func (o *objects) combinations(keys *grammar.Expr, exprs []*grammar.Expr) (out [][]int) {
-	if len(exprs) <= mostPatterns {
-		for set := range 1 << len(exprs) {
-			var in []int
-			for i := range exprs {
-				if set>>i&1 == 1 {
-					in = append(in, i)
-				}
-			}
-			out = append(out, in)
+// combinations are the sets of patterns that a name may have at once.
+func (o *objects) combinations(keys *grammar.Expr, patterns []string, exprs []*grammar.Expr) (out [][]string) {
+	if len(patterns) <= mostPatterns {
+		for set := range 1 << len(patterns) {
+			out = append(out, picked(patterns, set))
 		}
 		return out
 	}
 	out = append(out, nil)
-	for i := range exprs {
-		out = append(out, []int{i})
+	for i, p := range patterns {
+		out = append(out, []string{p})
 		for j := range i {
-			if !o.b.IsNever(o.b.And(keys, exprs[i], exprs[j])) {
+			meet := !o.b.IsNever(o.b.And(keys, exprs[i], exprs[j]))
+			if err := o.b.Err(); err != nil { // then it knows nothing
+				panic(stop{err})
+			}
+			if meet {
 				panic(stop{&grammar.LimitError{What: fmt.Sprintf("patterns of members that may hold at once at %s", o.f.rules[0].at), Limit: mostPatterns}})
 			}
 		}
@@ -276,12 +267,12 @@ func (o *objects) combinations(keys *grammar.Expr, exprs []*grammar.Expr) (out [
 	return out
 }
 
-// undeclaredRules are those of a member whose name has some of the patterns.
-func (o *objects) undeclaredRules(patterns []string, in []int) (rules []*rule, never bool) {
+// undeclaredRules are those of a member whose name has these patterns.
+func (o *objects) undeclaredRules(in []string) (rules []*rule, never bool) {
 	for _, s := range o.f.rules {
 		found := false
 		for _, p := range s.object.patterns {
-			if i := slices.Index(patterns, p.name); slices.Contains(in, i) {
+			if slices.Contains(in, p.name) {
 				found, rules = true, append(rules, p.rule)
 			}
 		}
@@ -290,7 +281,7 @@ func (o *objects) undeclaredRules(patterns []string, in []int) (rules []*rule, n
 		}
 	}
 	rules = o.left(o.f, rules, leftMember, func(s *rule) bool {
-		return s.object.additional != nil || slices.ContainsFunc(s.object.patterns, func(p member) bool { return slices.Contains(in, slices.Index(patterns, p.name)) })
+		return s.object.additional != nil || slices.ContainsFunc(s.object.patterns, func(p member) bool { return slices.Contains(in, p.name) })
 	})
 	return rules, slices.ContainsFunc(rules, func(s *rule) bool { return s.never })
 }
@@ -412,13 +403,7 @@ func (t *presence) eachAsked(met int, f func(met int, asked []some)) {
 		if set&met != 0 {
 			continue
 		}
-		var asked []some
-		for i, one := range t.some {
-			if set>>i&1 == 1 {
-				asked = append(asked, one)
-			}
-		}
-		f(set, asked)
+		f(set, picked(t.some, set))
 	}
 }
 

@@ -186,7 +186,7 @@ func (c *compiler) without(f *form, of kinds, e *grammar.Expr) *grammar.Expr {
 
 // names is the strings that rules take, without quotes.
 func (c *compiler) names(rules []*rule) *grammar.Expr {
-	alts := []*grammar.Expr{}
+	var alts []*grammar.Expr
 	for _, f := range c.forms(rules) {
 		if values, ok := c.values(f); ok {
 			var list []string
