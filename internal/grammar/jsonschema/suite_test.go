@@ -205,8 +205,9 @@ func (all *counts) run(t *testing.T, path string, c suiteCase) {
 		fail("%v", err)
 		return
 	}
-	if all.held++; len(unheld) > 0 {
-		all.held--
+	if len(unheld) == 0 {
+		all.held++
+	} else {
 		all.unheld++
 		met := map[string]bool{}
 		for _, u := range unheld {
