@@ -205,12 +205,16 @@ func TestOptions(t *testing.T) {
 
 // TestReported: what takes too much to be held is not held, and told.
 func TestReported(t *testing.T) {
-	branches, members := "", ""
+	branches, members, nots := "", "", ""
+	for i := range mostSome {
+		nots += fmt.Sprintf(`{"not": {"patternProperties": {"%d": {"type": "null"}}}}, `, i)
+	}
 	for i := range mostBranches + 1 {
 		branches += fmt.Sprintf(`{"required": ["%d"]}, `, i)
 		members += fmt.Sprintf(`"m%d": {}, `, i)
 	}
 	for text, want := range map[string]string{
+		`{"allOf": [` + nots + `{"not": {"patternProperties": {"x": {"type": "null"}}}}]}`:                                                      "not",
 		`{"type": "object", "oneOf": [` + branches + `{"required": ["x"]}]}`:                                                                    "oneOf",
 		`{"type": "object", "properties": {` + members + `"x": {}}, "minProperties": 100}`:                                                      "minProperties",
 		`{"contains": {"type": "null"}, "minContains": 3, "maxItems": 5000}`:                                                                    "contains",
