@@ -141,15 +141,8 @@ func (p *parser) sequence() *grammar.Expr {
 // times takes what says how often something comes.
 func (p *parser) times() (least, most int, ok bool) {
 	at := p.At
-	switch {
-	case p.Take("*"):
-		return 0, -1, true
-	case p.Take("+"):
-		return 1, -1, true
-	case p.Take("?"):
-		return 0, 1, true
-	case !p.Take("{"):
-		return 0, 0, false
+	if least, most, ok = p.Often(); ok || !p.Take("{") {
+		return least, most, ok
 	}
 	p.blanks()
 	least, from := p.Count()

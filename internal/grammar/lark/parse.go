@@ -302,16 +302,13 @@ func (p *parser) sequence() *node {
 func (p *parser) repeated(n *node) *node {
 	for {
 		p.inline()
-		r := &node{op: opRepeat, at: p.At, parts: []*node{n}, most: -1}
-		switch {
-		case p.Take("*"):
-		case p.Take("+"):
-			r.least = 1
-		case p.Take("?"):
-			r.most = 1
-		case p.Take("~"):
+		r := &node{op: opRepeat, at: p.At, parts: []*node{n}}
+		var ok bool
+		if r.least, r.most, ok = p.Often(); !ok {
+			if !p.Take("~") {
+				return n
+			}
 			p.inline()
-			var ok bool
 			if r.least, ok = p.Count(); !ok {
 				p.Fail(r.at, "how often something comes is ~ n or ~ n..m")
 			}
@@ -323,8 +320,6 @@ func (p *parser) repeated(n *node) *node {
 					p.Fail(r.at, "how often something comes is ~ n..m, where m is n or more")
 				}
 			}
-		default:
-			return n
 		}
 		n = r
 	}

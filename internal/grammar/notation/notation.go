@@ -157,6 +157,19 @@ func Letter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 // Digit tells whether a byte is a decimal digit.
 func Digit(c byte) bool { return c >= '0' && c <= '9' }
 
+// Often takes *, + or ? if one comes next, and gives how often what stands before it may come; most < 0: without end.
+func (r *Reader) Often() (least, most int, ok bool) {
+	switch {
+	case r.Take("*"):
+		return 0, -1, true
+	case r.Take("+"):
+		return 1, -1, true
+	case r.Take("?"):
+		return 0, 1, true
+	}
+	return 0, 0, false
+}
+
 // Count takes a number of repetitions if one comes next.
 func (r *Reader) Count() (n int, ok bool) {
 	digits := r.While(Digit)

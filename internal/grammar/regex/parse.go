@@ -188,13 +188,8 @@ func (p *parser) repeated() *node {
 }
 
 func (p *parser) quantifier() (least, most int, ok bool) {
-	switch {
-	case p.Take("*"):
-		return 0, -1, true
-	case p.Take("+"):
-		return 1, -1, true
-	case p.Take("?"):
-		return 0, 1, true
+	if least, most, ok = p.Often(); ok {
+		return least, most, ok
 	}
 	start := p.At
 	if p.Take("{") {

@@ -29,6 +29,21 @@ func matches(t testing.TB, pattern, text string, o Options) bool {
 	return ok
 }
 
+// compare tells of texts that a pattern should match and does not, and of others that it does.
+func compare(t *testing.T, pattern string, yes, no []string, o Options) {
+	t.Helper()
+	for _, s := range yes {
+		if !matches(t, pattern, s, o) {
+			t.Errorf("%s (%s) does not match %q", pattern, o.Flags, s)
+		}
+	}
+	for _, s := range no {
+		if matches(t, pattern, s, o) {
+			t.Errorf("%s (%s) matches %q", pattern, o.Flags, s)
+		}
+	}
+}
+
 // TestCompile: what patterns match.
 func TestCompile(t *testing.T) {
 	for _, c := range []struct {
@@ -66,16 +81,7 @@ func TestCompile(t *testing.T) {
 		{``, "", []string{"", "anything\nat all"}, nil},
 		{`^x{2}{`, "", []string{"xx{"}, []string{"xx"}},
 	} {
-		for _, s := range c.yes {
-			if !matches(t, c.pattern, s, Options{Search: true, Flags: c.flags}) {
-				t.Errorf("%s (%s) does not match %q", c.pattern, c.flags, s)
-			}
-		}
-		for _, s := range c.no {
-			if matches(t, c.pattern, s, Options{Search: true, Flags: c.flags}) {
-				t.Errorf("%s (%s) matches %q", c.pattern, c.flags, s)
-			}
-		}
+		compare(t, c.pattern, c.yes, c.no, Options{Search: true, Flags: c.flags})
 	}
 	if !matches(t, "a|bc", "bc", Options{}) || matches(t, "a|bc", "abc", Options{}) {
 		t.Error("a pattern for the whole text")
@@ -153,16 +159,7 @@ func TestPython(t *testing.T) {
 		{`x{`, "", []string{"x{"}, []string{"x"}},
 		{`[\b\1]+`, "", []string{"\b\x01"}, []string{"b"}},
 	} {
-		for _, s := range c.yes {
-			if !matches(t, c.pattern, s, Options{Python: true, Flags: c.flags}) {
-				t.Errorf("%s (%s) does not match %q", c.pattern, c.flags, s)
-			}
-		}
-		for _, s := range c.no {
-			if matches(t, c.pattern, s, Options{Python: true, Flags: c.flags}) {
-				t.Errorf("%s (%s) matches %q", c.pattern, c.flags, s)
-			}
-		}
+		compare(t, c.pattern, c.yes, c.no, Options{Python: true, Flags: c.flags})
 	}
 	for _, c := range []struct {
 		pattern, want string
