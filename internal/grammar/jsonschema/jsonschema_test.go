@@ -152,6 +152,9 @@ func TestLimits(t *testing.T) {
 		{grammar.MaxRepeat, `{"type": "array", "minItems": 100000000}`},
 		{1 << 18, `{"const": "` + strings.Repeat("a", 1<<19) + `"}`},
 		{200, `{"pattern": "` + strings.Repeat("(", 300) + strings.Repeat(")", 300) + `"}`},
+		{maxAddresses, `{"$id": "http://x/` + strings.Repeat("a", 1<<20) + `/", "$ref": "#a0", "$defs": {` + list(100, func(i int) string { return fmt.Sprintf(`"%d": {"$anchor": "a%d"}`, i, i) }) + `}}`},
+		{maxAddresses, `{"$id": "http://x/` + strings.Repeat("a", 1<<20) + `/", "allOf": [` + list(100, func(int) string { return `{"$ref": "#/$defs/a"}` }) + `], "$defs": {"a": true}}`},
+		{maxAddresses, `{"$id": "http://x/` + strings.Repeat("a", 1<<20) + `/", "$ref": "#/$defs/a", "$defs": {"a": true}, "allOf": [` + list(100, func(i int) string { return fmt.Sprintf(`{"$id": "%d"}`, i) }) + `]}`},
 		{mostPatterns, `{"patternProperties": {` + list(mostPatterns+1, func(i int) string { return fmt.Sprintf(`"%d": {}`, i) }) + `}}`},
 	} {
 		var large *grammar.LimitError

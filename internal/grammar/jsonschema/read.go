@@ -212,8 +212,9 @@ func quotePointer(p string) string {
 
 // Bounds of a schema.
 const (
-	maxLevels = 4000    // of schemas within each other
-	maxRules  = 1 << 18 // schemas, those that are made of others too
+	maxLevels    = 4000    // of schemas within each other
+	maxRules     = 1 << 18 // schemas, those that are made of others too
+	maxAddresses = 1 << 26 // bytes of the addresses that $id, anchors and references come to
 )
 
 // reader reads rules out of a document, each when it is first met.
@@ -487,7 +488,7 @@ func (k *keywords) general() {
 		for _, name := range names {
 			of, ok := kindNames[name]
 			if !ok {
-				k.wrong("type", "has %q, which is no type", name)
+				k.wrong("type", "has %.100q, which is no type", name)
 			}
 			s.kinds |= of
 		}
@@ -643,6 +644,7 @@ type located struct {
 	roots  map[*schema.Node]string // the address that a schema's references start from
 	names  map[string]*schema.Node // by address, with the anchor behind a # if it has one
 	times  map[string]int          // how many dynamic anchors have a name
+	bytes  int                     // of addresses
 }
 
 // applicators are the keywords with schemas in them: one, a list, or members.
@@ -653,8 +655,8 @@ var applicators = map[string]bool{"items": true, "additionalItems": true, "conta
 // locate finds all schemas of the document.
 func (r *reader) locate() *located {
 	if r.found == nil {
-		r.found = &located{map[*schema.Node]*place{}, map[*schema.Node]string{}, map[string]*schema.Node{}, map[string]int{}}
-		r.found.names[""] = r.root
+		r.found = &located{places: map[*schema.Node]*place{}, roots: map[*schema.Node]string{}, names: map[string]*schema.Node{"": r.root},
+			times: map[string]int{}}
 		r.walk(r.root, &place{}, "", 0)
 	}
 	return r.found
@@ -666,17 +668,17 @@ func (r *reader) walk(n *schema.Node, at *place, base string, level int) {
 	}
 	f := r.found
 	if id, ok := n.Member("$id").Str(); ok {
-		base = resolved(base, strings.TrimSuffix(id, "#"))
+		base = f.resolved(base, strings.TrimSuffix(id, "#"))
 		if f.names[base] == nil || base == "" {
 			f.names[base] = n
 		}
 	} else if id, ok := n.Member("id").Str(); ok && strings.HasPrefix(id, "#") { // draft 4
-		f.names[base+id] = n
+		f.names[f.anchor(base, id[1:])] = n
 	}
 	for _, keyword := range []string{"$anchor", "$dynamicAnchor"} {
 		if name, ok := n.Member(keyword).Str(); ok {
-			if f.names[base+"#"+name] == nil {
-				f.names[base+"#"+name] = n
+			if at := f.anchor(base, name); f.names[at] == nil {
+				f.names[at] = n
 			}
 			if keyword == "$dynamicAnchor" {
 				f.times[name]++
@@ -703,7 +705,20 @@ func (r *reader) walk(n *schema.Node, at *place, base string, level int) {
 	}
 }
 
-func resolved(base, ref string) string {
+// spend counts the bytes of addresses: each may be as long as the document, and there may be as many.
+func (f *located) spend(n int) {
+	if f.bytes += n; f.bytes > maxAddresses {
+		panic(stop{&grammar.LimitError{What: "bytes of addresses", Limit: maxAddresses}})
+	}
+}
+
+func (f *located) anchor(base, name string) string {
+	f.spend(len(base) + len(name))
+	return base + "#" + name
+}
+
+func (f *located) resolved(base, ref string) string {
+	f.spend(len(base) + len(ref))
 	b, err := url.Parse(base)
 	if err != nil {
 		return ref
@@ -732,25 +747,26 @@ func (k *keywords) reference(keyword string, n *schema.Node) *rule {
 	base := f.roots[k.n]
 	address := base
 	if path != "" {
-		address = resolved(base, path)
+		address = f.resolved(base, path)
 	}
+	f.spend(len(address))
 	root := f.names[address]
 	if root == nil && address == base {
 		root = k.root
 	}
 	if root == nil {
-		k.wrong(keyword, "leads to %s, which is not in this document; nothing is fetched", strconv.Quote(ref))
+		k.wrong(keyword, "leads to %.100q, which is not in this document; nothing is fetched", ref)
 	}
-	to := f.names[address+"#"+fragment]
+	var to *schema.Node
 	steps, pointer := schema.Steps(fragment)
-	if pointer {
-		if to = root.Local("#" + fragment); to == nil {
-			root = k.root // $id is often there, and paths from the root all the same
-			to = root.Local("#" + fragment)
-		}
+	if !pointer {
+		to = f.names[f.anchor(address, fragment)]
+	} else if to = root.Local("#" + fragment); to == nil {
+		root = k.root // $id is often there, and paths from the root all the same
+		to = root.Local("#" + fragment)
 	}
 	if to == nil {
-		k.wrong(keyword, "leads to %s, which does not exist", strconv.Quote(ref))
+		k.wrong(keyword, "leads to %.100q, which does not exist", ref)
 	}
 	at := f.places[to]
 	if at == nil { // in what is no known keyword
