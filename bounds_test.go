@@ -37,7 +37,7 @@ var notBounds = map[string]string{
 // alsoBounds bound what others can meet, under names of their own.
 var alsoBounds = strings.Fields(`cli.printQueue engine.answerWaits engine.busyBytes generate.probeSteps generate.runawayRun generate.runawayTokens
 	grammar.burst grammar.perToken grammar/jsonschema.checkDepth grammar/jsonschema.checkSteps jinja.DefaultSteps server.idleTimeout server.readHeaderTimeout tier.queueRuns transcript.historyBytes
-	transcript.promptShare watchdog.leastTicks wire.WriteTimeout wire.bodyTimeout wire.drainTimeout wire/openai.checkDepth wire/openai.checkSteps`)
+	transcript.promptShare watchdog.leastTicks wire.WriteTimeout wire.bodyTimeout wire.drainTimeout`)
 
 // bound is a row of docs/bounds.md; the last two columns are written by hand.
 type bound struct{ name, value, meets, test string }

@@ -25,7 +25,7 @@ var layers = map[string][]string{
 	"server":         {"wire", "chat", "config"},
 	"wire":           {"chat"},
 	"wire/anthropic": {"wire", "chat"},
-	"wire/openai":    {"wire", "chat", "schema"},
+	"wire/openai":    {"wire", "chat", "schema", "grammar/jsonschema"},
 	"wire/responses": {"wire", "wire/openai", "chat", "store"},
 	"wire/wiretest":  {"wire", "chat"},
 	"store":          {"regular"},

@@ -243,7 +243,7 @@ func TestWrittenCalls(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if v := tool.schema.Check(context.Background(), n); v != jsonschema.Valid {
+			if v := tool.schema.Checker(true).Check(context.Background(), n); v != jsonschema.Valid {
 				t.Fatalf("%s is not valid", args)
 			}
 			text := write(w, f, tool.Name, n)
@@ -486,7 +486,7 @@ func callsOfGrammar(t *testing.T, f *dialect.Family, all []formTool) {
 		if at < 0 || err != nil {
 			t.Fatalf("%q: %v, %s(%s)", text, err, name, args)
 		}
-		if v := all[at].schema.Check(context.Background(), n); v != jsonschema.Valid {
+		if v := all[at].schema.Checker(true).Check(context.Background(), n); v != jsonschema.Valid {
 			t.Fatalf("%q: %s(%s) is %v", text, name, args, v)
 		}
 		again := write(w, f, name, n)
@@ -603,7 +603,7 @@ func FuzzForms(f *testing.F) {
 			t.Fatalf("%s: %q %v", of.Name, text, err)
 		} else if n, err := schema.Parse([]byte(args)); err != nil {
 			t.Fatalf("%s: %q: %s: %v", of.Name, text, args, err)
-		} else if s, err := jsonschema.Read(context.Background(), root); len(g.Unheld) == 0 && err == nil && s.Check(context.Background(), n) == jsonschema.Invalid {
+		} else if s, err := jsonschema.Read(context.Background(), root); len(g.Unheld) == 0 && err == nil && s.Checker(true).Check(context.Background(), n) == jsonschema.Invalid {
 			t.Fatalf("%s: %q: %s is not valid", of.Name, text, args)
 		}
 	})

@@ -230,17 +230,25 @@ func (b *Builder) IsNever(e *Expr) bool {
 }
 
 // Matches tells whether a text matches a regular expression.
-func (b *Builder) Matches(e *Expr, text string) bool {
+func (b *Builder) Matches(e *Expr, text string) bool { return b.After(e, text).nullable }
+
+// After is what a regular expression may go on with behind a text.
+func (b *Builder) After(e *Expr, text string) *Expr {
 	if !e.regular {
-		b.fail(fmt.Errorf("only regular expressions tell whether they match, not %s, which refers to a rule", e))
-		return false
+		return b.fail(fmt.Errorf("only regular expressions tell whether they match, not %s, which refers to a rule", e))
 	}
 	for i := 0; i < len(text) && e != b.t.never; i++ {
 		e = b.t.derive(e, text[i], b.budget)
 	}
 	b.worked()
-	return e.nullable
+	return e
 }
+
+// Allow sets how many steps of work may follow, as a Budget counts them; Left is how many of them are left.
+func (b *Builder) Allow(steps int) { b.budget.left = steps }
+
+// Left is how many steps of work are left, none or less where an error says so.
+func (b *Builder) Left() int { return b.budget.left }
 
 // Next are the bytes that may come behind a text of e where the two together begin a text of in. Both must be regular. If looking
 // for them is too much work they are all.

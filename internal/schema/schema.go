@@ -1,4 +1,4 @@
-// Package schema reads JSON Schemas. What a schema means is for its users: package wire/openai checks a value against one,
+// Package schema reads JSON Schemas. What a schema means is for its users: grammar/jsonschema checks a value against one,
 // dialect mends calls by the types it declares, grammar and grammar/jsonschema tell what may be written by it.
 //
 // A document is read once, when it is first asked for, into a tree that does not change and that any number of goroutines may

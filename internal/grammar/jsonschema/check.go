@@ -1,6 +1,7 @@
 package jsonschema
 
 import (
+	"context"
 	"hash/maphash"
 	"math"
 	"slices"
@@ -11,23 +12,47 @@ import (
 	"hearth/internal/schema"
 )
 
-// Bounds of the work of a check, or of all those that compiling takes.
+// Bounds of the work of a Checker, or of all the checks that compiling takes. A step is worth about 50 ns of a processor.
 const (
 	checkSteps = 5_000_000
 	checkDepth = 2000 // of values, references and combinations within each other
 )
 
-// checker compares values with rules. Each part of a value is compared with each rule once, and equal values are found by their
-// hashes. Whatever grows with the schema or the value is counted in steps.
-type checker struct {
+// What the work of patterns counts.
+const (
+	workPerStep  = 10  // steps of a Builder
+	patternSteps = 100 // for each byte of a pattern, and before its first
+	textPerLook  = 1 << 10
+)
+
+// Verdict is what came out of a check.
+type Verdict uint8
+
+const (
+	Valid Verdict = iota
+	Invalid
+	Unchecked // it would have taken too much work, nobody waits for it any more, or a pattern is not supported
+)
+
+// Checker compares values with a schema. All its checks share the bound of their work, and what is made of patterns and enums. It
+// belongs to one goroutine.
+//
+// Each part of a value is compared with each rule once, and equal values are found by their hashes. Whatever grows with the
+// schema or the value is counted in steps.
+type Checker struct {
 	*reader
-	left   int // steps
-	looked int // at ctx, when so many steps were left
-	spent  bool
-	seed   maphash.Seed
-	hashes map[*schema.Node]uint64
-	enums  map[*schema.Node]set // by their first value
-	known  map[pair]state
+	of       *rule // that values are checked against
+	formats  bool  // they are compared with
+	left     int   // steps
+	looked   int   // at ctx, when so many steps were left
+	spent    bool
+	seed     maphash.Seed
+	hashes   map[*schema.Node]uint64
+	enums    map[*schema.Node]set // by their first value
+	known    map[pair]state
+	patterns *grammar.Builder
+	exprs    map[string]*grammar.Expr // of patterns and formats; nil: a pattern is not supported
+	untried  bool                     // such a one was asked for
 }
 
 // pair is a rule and a part of a value.
@@ -43,22 +68,50 @@ const (
 	differs
 )
 
-// try begins the trying of patterns and values anew, with bounds of its own.
-func (r *reader) try() {
-	r.patterns, r.exprs, r.checks = grammar.NewBuilder(), map[string]*grammar.Expr{}, nil
+// Checker is one that has done nothing yet. Unless formats is set they are annotations to it.
+func (s *Schema) Checker(formats bool) *Checker {
+	r := *s.reader // the rules are shared, what is found out about values is not
+	c := newChecker(&r)
+	c.of, c.formats = s.root, formats
+	return c
 }
 
-// checker is the one of a reader.
-func (r *reader) checker() *checker {
+func newChecker(r *reader) *Checker {
+	return &Checker{reader: r, formats: true, left: checkSteps, looked: checkSteps, seed: maphash.MakeSeed(),
+		hashes: map[*schema.Node]uint64{}, enums: map[*schema.Node]set{}, known: map[pair]state{},
+		patterns: grammar.NewBuilder(), exprs: map[string]*grammar.Expr{}}
+}
+
+// checker is the one of a grammar that is being made.
+func (r *reader) checker() *Checker {
 	if r.checks == nil {
-		r.checks = &checker{reader: r, left: checkSteps, looked: checkSteps, seed: maphash.MakeSeed(),
-			hashes: map[*schema.Node]uint64{}, enums: map[*schema.Node]set{}, known: map[pair]state{}}
+		r.checks = newChecker(r)
 	}
 	return r.checks
 }
 
+// Check compares a value with the schema.
+func (c *Checker) Check(ctx context.Context, v *schema.Node) (verdict Verdict) {
+	var err error
+	defer func() {
+		if err != nil {
+			verdict = Unchecked
+		}
+	}()
+	defer caught(&err)
+	c.ctx, c.known, c.untried = ctx, map[pair]state{}, false
+	ok := c.valid(c.of, v, 0)
+	switch {
+	case c.spent || c.untried:
+		return Unchecked
+	case ok:
+		return Valid
+	}
+	return Invalid
+}
+
 // spend counts work before it is done and tells whether it may be.
-func (c *checker) spend(n int) bool {
+func (c *Checker) spend(n int) bool {
 	const stepsPerLook = 1024
 	if c.left -= n; c.left <= 0 {
 		c.spent = true
@@ -71,7 +124,7 @@ func (c *checker) spend(n int) bool {
 }
 
 // hash is that of what a value says.
-func (c *checker) hash(v *schema.Node) uint64 {
+func (c *Checker) hash(v *schema.Node) uint64 {
 	if h, ok := c.hashes[v]; ok || !c.spend(4) {
 		return h
 	}
@@ -103,7 +156,7 @@ func (c *checker) hash(v *schema.Node) uint64 {
 }
 
 // equal compares two values. Values that differ nearly always have different hashes, so this rarely goes further.
-func (c *checker) equal(a, b *schema.Node) bool {
+func (c *Checker) equal(a, b *schema.Node) bool {
 	if a == b || a.Kind() != b.Kind() || c.hash(a) != c.hash(b) || !c.spend(1+len(a.Text)>>7) {
 		return a == b
 	}
@@ -126,14 +179,14 @@ func (c *checker) equal(a, b *schema.Node) bool {
 // set is values by their hashes.
 type set map[uint64][]*schema.Node
 
-func (c *checker) add(s set, v *schema.Node) { s[c.hash(v)] = append(s[c.hash(v)], v) }
+func (c *Checker) add(s set, v *schema.Node) { s[c.hash(v)] = append(s[c.hash(v)], v) }
 
-func (c *checker) has(s set, v *schema.Node) bool {
+func (c *Checker) has(s set, v *schema.Node) bool {
 	return slices.ContainsFunc(s[c.hash(v)], func(e *schema.Node) bool { return c.equal(e, v) })
 }
 
 // among tells whether a value is one of several.
-func (c *checker) among(values []*schema.Node, v *schema.Node) bool {
+func (c *Checker) among(values []*schema.Node, v *schema.Node) bool {
 	if len(values) < 8 {
 		return slices.ContainsFunc(values, func(e *schema.Node) bool { return c.spend(1) && c.equal(e, v) })
 	}
@@ -151,35 +204,65 @@ func (c *checker) among(values []*schema.Node, v *schema.Node) bool {
 	return c.has(s, v)
 }
 
-// matches tells whether a pattern is in a text. One that can't be tried is, and that is remembered.
-func (r *reader) matches(p, text string) bool {
-	e, ok := r.exprs[p]
-	if !ok {
-		var err error
-		if e, err = regex.Compile(r.patterns, p, regex.Options{Search: true}); err != nil {
-			if _, lacks := err.(*regex.UnsupportedError); !lacks {
-				panic(stop{err})
-			}
-		}
-		r.exprs[p] = e
+// need counts work that there is no going on without.
+func (c *Checker) need(steps int) {
+	if c.spend(steps) {
+		return
 	}
-	if e == nil {
-		r.untried = true
-		return true
+	if err := c.ctx.Err(); err != nil {
+		panic(stop{err})
 	}
-	return r.tries(e, text)
+	panic(stop{&grammar.LimitError{What: "steps to compare values", Limit: checkSteps}})
 }
 
-func (r *reader) tries(e *grammar.Expr, text string) bool {
-	ok := r.patterns.Matches(e, text)
-	if err := r.patterns.Err(); err != nil {
+// work lets the Builder do something, in as many steps as there are left, and counts it.
+func (c *Checker) work(do func(*grammar.Builder)) {
+	c.patterns.Allow(workPerStep * c.left)
+	do(c.patterns)
+	c.need(c.left - c.patterns.Left()/workPerStep)
+	if err := c.patterns.Err(); err != nil {
 		panic(stop{err})
+	}
+}
+
+// matches tells whether a pattern is in a text. One that can't be tried is, and that is remembered.
+func (c *Checker) matches(p, text string) bool {
+	e, ok := c.exprs[p]
+	if !ok {
+		c.need(patternSteps * (1 + len(p)))
+		c.work(func(b *grammar.Builder) {
+			var err error
+			if e, err = regex.Compile(b, p, regex.Options{Search: true}); err != nil {
+				if _, lacks := err.(*regex.UnsupportedError); !lacks {
+					panic(stop{err})
+				}
+			}
+		})
+		c.exprs[p] = e
+	}
+	if e == nil {
+		c.untried = true
+		return true
+	}
+	return c.tries(e, text)
+}
+
+// tries tells whether a text matches an expression.
+func (c *Checker) tries(e *grammar.Expr, text string) (ok bool) {
+	for more := true; more; more = text != "" {
+		n := min(len(text), textPerLook)
+		c.need(4 + n)
+		c.work(func(b *grammar.Builder) {
+			e = b.After(e, text[:n])
+			ok = b.Matches(e, "")
+		})
+		text = text[n:]
 	}
 	return ok
 }
 
 // valid compares a value with a rule.
-func (c *checker) valid(s *rule, v *schema.Node, depth int) bool {
+func (c *Checker) valid(s *rule, v *schema.Node, depth int) bool {
 	if s.never || s.plain && !s.inner {
 		return !s.never
 	}
@@ -205,7 +288,7 @@ func (c *checker) valid(s *rule, v *schema.Node, depth int) bool {
 }
 
 // own compares a value with a rule's own assertions, not with rules for the same value in it.
-func (c *checker) own(s *rule, v *schema.Node) bool { return !s.never && (s.plain || c.says(s, v, 0)) }
+func (c *Checker) own(s *rule, v *schema.Node) bool { return !s.never && (s.plain || c.says(s, v, 0)) }
 
 func kindOf(v *schema.Node) kinds {
 	switch v.Kind() {
@@ -226,7 +309,10 @@ func kindOf(v *schema.Node) kinds {
 	return object
 }
 
-func (c *checker) says(s *rule, v *schema.Node, depth int) bool {
+func (c *Checker) says(s *rule, v *schema.Node, depth int) bool {
+	if v.Kind() == schema.Number && !c.spend(len(v.Text)>>6) {
+		return false
+	}
 	kind := kindOf(v)
 	if s.kinds&kind == 0 || len(s.not) > 0 && c.among(s.not, v) {
 		return false
@@ -269,17 +355,20 @@ func (n *numberRule) takes(x decimal) bool {
 
 func within(n, least, most int) bool { return n >= least && (most == none || n <= most) }
 
-func (c *checker) text(t *textRule, s string) bool {
+func (c *Checker) text(t *textRule, s string) bool {
 	if !c.spend(1+len(s)>>6) || !within(utf8.RuneCountInString(s), t.min, t.max) {
 		return false
 	}
 	for _, p := range t.patterns {
-		if !c.spend(4+len(s)) || c.matches(p.text, s) == p.not {
+		if c.matches(p.text, s) == p.not {
 			return false
 		}
 	}
+	if !c.formats {
+		return true
+	}
 	for _, p := range t.formats {
-		if !c.spend(4+len(s)) || c.ofFormat(p.text, s) == p.not {
+		if c.ofFormat(p.text, s) == p.not {
 			return false
 		}
 	}
@@ -287,7 +376,7 @@ func (c *checker) text(t *textRule, s string) bool {
 }
 
 // combined applies the rules for the same value.
-func (c *checker) combined(s *rule, v *schema.Node, depth int) bool {
+func (c *Checker) combined(s *rule, v *schema.Node, depth int) bool {
 	valid := func(s *rule) bool { return c.spend(1) && c.valid(s, v, depth+1) }
 	for _, a := range s.allOf {
 		if !valid(a) {
@@ -324,7 +413,7 @@ func (c *checker) combined(s *rule, v *schema.Node, depth int) bool {
 }
 
 // leaves compares what no other rule evaluates.
-func (c *checker) leaves(s *rule, v *schema.Node, depth int) bool {
+func (c *Checker) leaves(s *rule, v *schema.Node, depth int) bool {
 	left := s.object.left
 	if v.Kind() == schema.Array {
 		left = s.array.left
@@ -343,7 +432,7 @@ func (c *checker) leaves(s *rule, v *schema.Node, depth int) bool {
 }
 
 // evaluated marks the members or elements of a value that a rule, which it follows, evaluates.
-func (c *checker) evaluated(done []bool, s *rule, v *schema.Node, depth int, whole bool) {
+func (c *Checker) evaluated(done []bool, s *rule, v *schema.Node, depth int, whole bool) {
 	c.spend(1 + len(done))
 	o, a := &s.object, &s.array
 	for i := range v.Items {
@@ -382,7 +471,7 @@ func (c *checker) evaluated(done []bool, s *rule, v *schema.Node, depth int, who
 	}
 }
 
-func (c *checker) object(o *objectRule, v *schema.Node, depth int) bool {
+func (c *Checker) object(o *objectRule, v *schema.Node, depth int) bool {
 	if !within(len(v.Items), o.min, o.max) {
 		return false
 	}
@@ -417,7 +506,7 @@ func (c *checker) object(o *objectRule, v *schema.Node, depth int) bool {
 			return false
 		}
 		for _, p := range o.patterns {
-			if c.spend(4+len(e.Key)) && c.matches(p.name, e.Key) {
+			if c.matches(p.name, e.Key) {
 				if known = true; !c.valid(p.rule, e, depth+1) {
 					return false
 				}
@@ -434,7 +523,7 @@ func (c *checker) object(o *objectRule, v *schema.Node, depth int) bool {
 }
 
 // about tells whether a member of that name is one that is asked for.
-func (c *checker) about(one some, name string) bool {
+func (c *Checker) about(one some, name string) bool {
 	if one.pattern != nil && !c.matches(*one.pattern, name) || one.names != nil && !c.valid(one.names, schema.NewString(name), 0) {
 		return false
 	}
@@ -442,7 +531,7 @@ func (c *checker) about(one some, name string) bool {
 		!slices.ContainsFunc(one.outside.patterns, func(p member) bool { return c.matches(p.name, name) })
 }
 
-func (c *checker) array(a *arrayRule, v *schema.Node, depth int) bool {
+func (c *Checker) array(a *arrayRule, v *schema.Node, depth int) bool {
 	if !within(len(v.Items), a.min, a.max) {
 		return false
 	}

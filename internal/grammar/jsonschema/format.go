@@ -136,19 +136,21 @@ func formatExpr(b *grammar.Builder, name string, chars func(*grammar.Builder, []
 }
 
 // ofFormat tells whether a text is of a format.
-func (r *reader) ofFormat(name, text string) bool {
-	if name == "regex" {
+func (c *Checker) ofFormat(name, text string) bool {
+	switch name {
+	case "regex":
+		c.need(4 + len(text))
 		_, bad := regex.Check(text).(*regex.SyntaxError)
 		return !bad
-	}
-	if name == "idn-hostname" {
+	case "idn-hostname":
+		c.need(4 + len(text))
 		return text != "" && !strings.ContainsAny(text, " \t\n/@")
 	}
 	k := "\xff" + name // no pattern
-	e, ok := r.exprs[k]
+	e, ok := c.exprs[k]
 	if !ok {
-		e = formatExpr(r.patterns, name, nil)
-		r.exprs[k] = e
+		c.work(func(b *grammar.Builder) { e = formatExpr(b, name, nil) })
+		c.exprs[k] = e
 	}
-	return r.tries(e, text)
+	return c.tries(e, text)
 }

@@ -4,7 +4,8 @@
 // There are two readings of a schema. Written is the grammar: what a model is held to. Members come in the order in which the
 // schema has them, those that it does not name last; there is one spacing, and strings, numbers of an enum and whole numbers have
 // one spelling each. Accepted is the check: members in any order, any white space, any spelling. What is written is accepted,
-// but for the keywords that Compile reports: those are not held and have to be checked afterwards.
+// but for the keywords that Grammar reports: those are not held and have to be checked afterwards. A Checker bounds the
+// work of its checks, all together.
 package jsonschema
 
 import (
@@ -43,7 +44,7 @@ func (u Unheld) String() string {
 	return fmt.Sprintf("%s at %s: %s", u.Keyword, quotePointer(u.Pointer), u.Why)
 }
 
-// Schema is a JSON Schema that was read. Any number of goroutines may check values by it at once; Grammar and Build belong to one
+// Schema is a JSON Schema that was read. Any number of goroutines may have a Checker of it; Grammar and Build belong to one
 // goroutine, beside which there is no other.
 type Schema struct {
 	reader *reader
@@ -56,7 +57,6 @@ func Read(ctx context.Context, root *schema.Node) (s *Schema, err error) {
 	defer caught(&err)
 	r := &reader{ctx: ctx, root: root, rules: map[*schema.Node]*rule{},
 		combined: combined{map[string][]*form{}, 0, map[*rule][][]*rule{}, map[*rule]*rule{}, map[*rule]*negation{}, map[both]bool{}, map[*rule]kinds{}, map[*rule]map[*rule]bool{}, map[string]bool{}}}
-	r.try()
 	if root.Kind() != schema.Object && root.Kind() != schema.Bool {
 		return nil, &Error{"", "schema", "is neither an object nor a boolean"}
 	}
@@ -91,42 +91,10 @@ func (s *Schema) build(ctx context.Context, what func() (*grammar.Expr, *compile
 	defer caught(&err)
 	r := s.reader
 	r.ctx = ctx
-	r.try()
+	r.checks = nil // with bounds of its own
 	e, c := what()
 	c.define()
 	unheld = slices.Clone(r.unheld)
 	slices.SortFunc(unheld, func(a, b Unheld) int { return strings.Compare(a.Pointer+a.Keyword, b.Pointer+b.Keyword) })
 	return e, unheld, b.Err()
-}
-
-// Verdict is what came out of a check.
-type Verdict uint8
-
-const (
-	Valid Verdict = iota
-	Invalid
-	Unchecked // it would have taken too much work, nobody waits for it any more, or a pattern is not supported
-)
-
-// Check compares a value with the schema.
-func (s *Schema) Check(ctx context.Context, v *schema.Node) (verdict Verdict) {
-	var err error
-	defer func() {
-		if err != nil {
-			verdict = Unchecked
-		}
-	}()
-	defer caught(&err)
-	r := *s.reader // the rules are shared, what is found out about the value is not
-	r.ctx = ctx
-	r.try()
-	c := r.checker()
-	ok := c.valid(s.root, v, 0)
-	switch {
-	case c.spent || r.untried:
-		return Unchecked
-	case ok:
-		return Valid
-	}
-	return Invalid
 }

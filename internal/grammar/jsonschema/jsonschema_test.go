@@ -84,7 +84,7 @@ func TestCases(t *testing.T) {
 		if line[0] == '-' || line[0] == '?' {
 			want = Invalid
 		}
-		if got := s.Check(context.Background(), v); got != want {
+		if got := s.Checker(true).Check(context.Background(), v); got != want {
 			t.Errorf("%s: the check of %s says %d", of, text, got)
 		}
 		if ok := g != nil && follows(g, text); ok != (line[0] == '+' || line[0] == '?') {
@@ -249,10 +249,10 @@ func TestChecksAtOnce(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 3 {
-				if got := s.Check(context.Background(), long); got != Valid {
+				if got := s.Checker(true).Check(context.Background(), long); got != Valid {
 					t.Errorf("a long list: %d", got)
 				}
-				if got := s.Check(context.Background(), wrong); got != Invalid {
+				if got := s.Checker(true).Check(context.Background(), wrong); got != Invalid {
 					t.Errorf("a wrong one: %d", got)
 				}
 			}
@@ -278,13 +278,13 @@ func TestCheckBound(t *testing.T) {
 		"a pattern":              {`{"pattern": "(a)\\1"}`, `"aa"`},
 	} {
 		s := read(t, c.schema)
-		if got := s.Check(context.Background(), parsed(t, c.value)); got != Unchecked {
+		if got := s.Checker(true).Check(context.Background(), parsed(t, c.value)); got != Unchecked {
 			t.Errorf("%s: %d", name, got)
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if got := read(t, `{"items": {"minimum": 0}}`).Check(ctx, parsed(t, list(100_000, "1"))); got != Unchecked {
+	if got := read(t, `{"items": {"minimum": 0}}`).Checker(true).Check(ctx, parsed(t, list(100_000, "1"))); got != Unchecked {
 		t.Errorf("cancelled: %d", got)
 	}
 }
@@ -304,10 +304,10 @@ func TestNumbersOfManyDigits(t *testing.T) {
 		{`{"enum": [` + long[:2000] + `]}`, long[:2000], long[:1999]},
 	} {
 		s := read(t, c.schema)
-		if got := s.Check(context.Background(), parsed(t, c.valid)); got != Valid {
+		if got := s.Checker(true).Check(context.Background(), parsed(t, c.valid)); got != Valid {
 			t.Errorf("%.100s: %.100s: %d", c.schema, c.valid, got)
 		}
-		if got := s.Check(context.Background(), parsed(t, c.not)); got != Invalid {
+		if got := s.Checker(true).Check(context.Background(), parsed(t, c.not)); got != Invalid {
 			t.Errorf("%.100s: %.100s: %d", c.schema, c.not, got)
 		}
 		g, _, err := s.Grammar(context.Background(), Options{})
@@ -428,7 +428,7 @@ func (w *typist) check(t *testing.T, of string, times int) (ended int) {
 			t.Errorf("%s: %q: %v", of, text, err)
 			continue
 		}
-		verdict := s.Check(context.Background(), v)
+		verdict := s.Checker(true).Check(context.Background(), v)
 		if verdict == Invalid && len(unheld) == 0 && !repeats(text, v) {
 			t.Errorf("%s: %s is written and not valid", of, text)
 		}

@@ -141,7 +141,7 @@ func TestRandom(t *testing.T) {
 		}
 		for range 40 {
 			v := parsed(t, r.value(2))
-			verdict := s.Check(context.Background(), v)
+			verdict := s.Checker(true).Check(context.Background(), v)
 			text, err := s.spelledOut(v, Options{})
 			if err != nil {
 				t.Fatalf("%s: %v", of, err)

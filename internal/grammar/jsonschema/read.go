@@ -219,18 +219,15 @@ const (
 
 // reader reads rules out of a document, each when it is first met.
 type reader struct {
-	ctx      context.Context
-	root     *schema.Node
-	rules    map[*schema.Node]*rule
-	order    []*rule // as they were met
-	hasLeft  bool    // some ask for what others do not evaluate
-	made     int
-	found    *located // nil until a reference needs more than a path
-	unheld   []Unheld
-	patterns *grammar.Builder         // what patterns are tried on
-	exprs    map[string]*grammar.Expr // of patterns and formats there
-	checks   *checker
-	untried  bool // a pattern that is not supported was asked for
+	ctx     context.Context
+	root    *schema.Node
+	rules   map[*schema.Node]*rule
+	order   []*rule // as they were met
+	hasLeft bool    // some ask for what others do not evaluate
+	made    int
+	found   *located // nil until a reference needs more than a path
+	unheld  []Unheld
+	checks  *Checker
 	combined
 }
 

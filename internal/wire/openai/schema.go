@@ -3,15 +3,17 @@ package openai
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 
 	"hearth/internal/chat"
+	"hearth/internal/grammar/jsonschema"
 	"hearth/internal/schema"
 	"hearth/internal/wire"
 )
 
 // What the header says of a reply that is not held to its form: it was checked, and is or is not what was asked for; or
-// comparing takes more work than is done for a reply.
+// comparing takes more work than is done for a reply, or a pattern that is not supported.
 const (
 	schemaChecked   = "checked"
 	schemaUnmet     = "unmet"
@@ -22,11 +24,12 @@ const (
 // reply, all whose choices share what is done to check them.
 type Format struct {
 	schema  json.RawMessage
-	checker *checker // made for the first choice that is checked
-	held    bool     // the text is held to it while it is written
-	looked  bool     // a choice was compared
-	unmet   bool     // a choice is not what was asked for
-	spent   bool     // a choice could not be compared to its end
+	checker *jsonschema.Checker // made for the first choice that is checked
+	unread  jsonschema.Verdict  // of every choice, where the schema cannot be read
+	held    bool                // the text is held to it while it is written
+	looked  bool                // a choice was compared
+	unmet   bool                // a choice is not what was asked for
+	spent   bool                // a choice could not be compared to its end
 }
 
 // Begin hears of the beginning of the reply.
@@ -43,9 +46,9 @@ func (f *Format) Look(ctx context.Context, text string, finish chat.Finish) {
 	}
 	f.looked = true
 	switch f.check(ctx, text) {
-	case unmet:
+	case jsonschema.Invalid:
 		f.unmet = true
-	case unchecked:
+	case jsonschema.Unchecked:
 		f.spent = true
 		if u := wire.InfoFrom(ctx).Usage; u != nil && !slices.Contains(u.Bounds, chat.BoundSchema) {
 			u.Bounds = append(u.Bounds, chat.BoundSchema)
@@ -67,29 +70,34 @@ func (f *Format) Header() string {
 	return ""
 }
 
-// verdict is what came out of a check.
-type verdict uint8
-
-const (
-	met verdict = iota
-	unmet
-	unchecked // it would have taken too much work, or nobody waits for it any more
-)
-
-func (f *Format) check(ctx context.Context, text string) verdict {
+func (f *Format) check(ctx context.Context, text string) jsonschema.Verdict {
 	v, err := schema.Parse([]byte(text))
 	if err != nil || f.schema == nil && v.Kind() != schema.Object {
-		return unmet
+		return jsonschema.Invalid
 	}
 	if f.schema == nil {
-		return met
+		return jsonschema.Valid
+	}
+	if f.checker == nil && f.unread == jsonschema.Valid {
+		f.checker, f.unread = read(ctx, f.schema)
 	}
 	if f.checker == nil {
-		root, err := schema.Parse(f.schema)
-		if err != nil {
-			return unmet
-		}
-		f.checker = newChecker(root)
+		return f.unread
 	}
-	return f.checker.check(ctx, v)
+	return f.checker.Check(ctx, v)
+}
+
+// read makes the checker of a schema, or tells what any text is where there is none: nothing is what a wrong schema asks for.
+func read(ctx context.Context, text []byte) (*jsonschema.Checker, jsonschema.Verdict) {
+	root, err := schema.Parse(text)
+	if err != nil {
+		return nil, jsonschema.Invalid
+	}
+	s, err := jsonschema.Read(ctx, root)
+	if wrong := (*jsonschema.Error)(nil); errors.As(err, &wrong) {
+		return nil, jsonschema.Invalid
+	} else if err != nil {
+		return nil, jsonschema.Unchecked
+	}
+	return s.Checker(false), jsonschema.Valid
 }

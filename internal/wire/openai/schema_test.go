@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
 	"hearth/internal/chat"
+	"hearth/internal/grammar/jsonschema"
 	"hearth/internal/wire"
 	"hearth/internal/wire/wiretest"
 )
@@ -29,7 +31,9 @@ func TestFormat(t *testing.T) {
 		{`{"const": 5}`, `5 | 5.0`, `6 | "5"`},
 		{`{"minLength": 2, "maxLength": 3}`, `"äö" | "abc" | 1`, `"ä" | "abcd"`},
 		{`{"pattern": "^a+$"}`, `"aa" | 1`, `"ab" | ""`},
-		{`{"pattern": "(?=a)b"}`, `"x"`, ``},
+		{`{"pattern": "(?=a)[ab]"}`, `"a"`, `"x" | "b"`},
+		{`{"pattern": "(a)\\1"}`, `1`, `"aa"`}, // which is unchecked
+		{`{"format": "date"}`, `"2026-11-26" | "x"`, ``},
 		{`{"minimum": 1, "exclusiveMaximum": 3}`, `1 | 2.9 | "x"`, `0.9 | 3`},
 		{`{"exclusiveMinimum": 1, "maximum": 3}`, `1.1 | 3`, `1 | 3.1`},
 		{`{"multipleOf": 0.1}`, `0.3 | 7`, `0.35`},
@@ -62,10 +66,48 @@ func TestFormat(t *testing.T) {
 		for want, list := range map[bool]string{true: tt.met, false: tt.unmet} {
 			for _, text := range strings.Split(list, " | ") {
 				f.checker = nil
-				if list != "" && (f.check(t.Context(), text) == met) != want {
+				if list != "" && (f.check(t.Context(), text) == jsonschema.Valid) != want {
 					t.Errorf("%s: %s is met: %t", tt.schema, text, !want)
 				}
 			}
+		}
+	}
+}
+
+// TestSchemaChoices: the choices of a reply share what is done to check them, and the reply says that it was not enough.
+func TestSchemaChoices(t *testing.T) {
+	f := &Format{schema: json.RawMessage(`{"pattern": "(a{1,100}){1,2}b$"}`)}
+	info := &wire.Info{Usage: &chat.Usage{}}
+	ctx := wire.WithInfo(t.Context(), info)
+	for range 10 {
+		f.Look(ctx, `"`+strings.Repeat("a", 600_000)+`"`, chat.FinishStop)
+	}
+	if !f.spent {
+		t.Error("not spent")
+	}
+	if !slices.Equal(info.Usage.Bounds, []chat.Bound{chat.BoundSchema}) {
+		t.Errorf("bounds met: %v", info.Usage.Bounds)
+	}
+
+	steps := wiretest.Hello(1)
+	steps[1].Event.Text, steps[2].Event.Finish = `"`+strings.Repeat("a", 6<<20)+`"`, chat.FinishStop
+	mux := http.NewServeMux()
+	Protocol{}.Mount(mux, wiretest.Options(wiretest.New(steps...)))
+	srv := httptest.NewServer(mux)
+	defer srv.Close()
+	for _, stream := range []string{"false", "true"} {
+		r, err := http.Post(srv.URL+"/v1/chat/completions", "application/json", strings.NewReader(`{"stream": `+stream+`, "messages": [{"role": "user", "content": "q"}],
+			"response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {"pattern": "(a{1,100}){1,10}b$"}}}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b strings.Builder
+		if err := r.Write(&b); err != nil { // reads to the end, behind which trailers are
+			t.Fatal(err)
+		}
+		r.Body.Close()
+		if got := r.Header.Get(wire.SchemaHeader) + r.Trailer.Get(wire.SchemaHeader); got != schemaUnchecked {
+			t.Errorf("stream %s: %q", stream, got)
 		}
 	}
 }
@@ -77,7 +119,7 @@ func FuzzFormat(f *testing.F) {
 	f.Add(`{"allOf": [{"$ref": "#"}, {"$ref": "#"}, {"$ref": "#"}]}`, `1`)
 	f.Fuzz(func(t *testing.T, schema, text string) {
 		was := json.Valid([]byte(text))
-		if (&Format{schema: json.RawMessage(schema)}).check(t.Context(), text) == met && !was {
+		if (&Format{schema: json.RawMessage(schema)}).check(t.Context(), text) == jsonschema.Valid && !was {
 			t.Errorf("%q is not JSON and meets %q", text, schema)
 		}
 	})

@@ -1,19 +1,14 @@
-package openai
+package jsonschema
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
+	"math/rand/v2"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 
-	"hearth/internal/chat"
-	"hearth/internal/wire"
-	"hearth/internal/wire/wiretest"
+	"hearth/internal/schema"
 )
 
 // ladder is a schema of n definitions, each either of two references to the next one, with a pattern at the end of 2 to the n
@@ -29,14 +24,11 @@ func ladder(n int) string {
 }
 
 // checked checks a text and tells how many steps that took.
-func checked(t testing.TB, ctx context.Context, schema, text string) (verdict, int) {
+func checked(t testing.TB, ctx context.Context, schema, text string) (Verdict, int) {
 	t.Helper()
-	if !json.Valid([]byte(schema)) || !json.Valid([]byte(text)) {
-		t.Fatalf("not JSON: %.100s, %.100s", schema, text)
-	}
-	f := &Format{schema: json.RawMessage(schema)}
-	v := f.check(ctx, text)
-	return v, checkSteps - f.checker.left
+	c := read(t, schema).Checker(false)
+	v := c.Check(ctx, parsed(t, text))
+	return v, checkSteps - c.left
 }
 
 func list(n int, item func(i int) string) string {
@@ -73,7 +65,7 @@ func TestSchemaWork(t *testing.T) {
 			_, once := checked(t, t.Context(), firstOf(of(n)), secondOf(of(n)))
 			v, twice := checked(t, t.Context(), firstOf(of(2*n)), secondOf(of(2*n)))
 			t.Logf("%d and %d steps", once, twice)
-			if v == unchecked || twice > 3*once {
+			if v == Unchecked || twice > 3*once {
 				t.Errorf("verdict %d, %d steps at n, %d at 2n", v, once, twice)
 			}
 		})
@@ -85,24 +77,27 @@ func secondOf(_, b string) string { return b }
 
 // TestSchemaBound: what would take more than a reply's steps is left unchecked.
 func TestSchemaBound(t *testing.T) {
-	long := `"` + strings.Repeat("a", 1<<20) + `"`
+	text, r := []byte{}, rand.New(rand.NewPCG(1, 2))
+	for range 1 << 20 {
+		text = append(text, "ab"[r.IntN(2)])
+	}
+	long := `"` + string(text) + `"`
 	patterns := func(n int) string {
 		return strings.Trim(list(n, func(i int) string { return fmt.Sprintf(`"(a*)*b%d$": true`, i) }), "[]")
 	}
 	for name, tt := range map[string]struct{ schema, text string }{
-		"pattern and a long text": {`{"pattern": "(a{1,100}){1,10}b$"}`, long},
+		"pattern and a long text": {`{"pattern": "a(a|b){200}c"}`, long},
 		"patterns and keys":       {`{"patternProperties": {` + patterns(500) + `}}`, `{` + strings.Trim(list(2000, func(i int) string { return fmt.Sprintf(`"%s%d": 1`, strings.Repeat("a", 100), i) }), "[]") + `}`},
 		"alternatives and items":  {`{"items": {"anyOf": ` + list(3000, func(i int) string { return fmt.Sprintf(`{"const": %d}`, i) }) + `}}`, list(2000, func(int) string { return "2999" })},
-		"a large pattern":         {`{"pattern": "` + strings.Repeat("(ab|c)", 1000) + `"}`, `"x"`},
-		"a large program":         {`{"pattern": "` + strings.Repeat("a{1000}", 20) + `"}`, `"x"`},
-		"many classes":            {`{"anyOf": ` + list(2000, func(i int) string { return fmt.Sprintf(`{"pattern": "%d%s"}`, i, strings.Repeat(`[\\pL\\pN]`, 4)) }) + `}`, `"x"`},
+		"a large pattern":         {`{"pattern": "` + strings.Repeat("(ab|c)", 9000) + `"}`, `"x"`},
+		"a large program":         {`{"pattern": "` + strings.Repeat("a{1000}", 40) + `"}`, `"` + strings.Repeat("a", 1<<20) + `"`},
+		"many classes":            {`{"anyOf": ` + list(2000, func(i int) string { return fmt.Sprintf(`{"pattern": "%d%s"}`, i, strings.Repeat(`[\\p{L}\\p{N}]`, 4)) }) + `}`, `"x"`},
 		"depth":                   {`{"items": {"$ref": "#"}}`, strings.Repeat("[", 5000) + strings.Repeat("]", 5000)},
-		"references":              {`{"anyOf": ` + list(40_000, func(i int) string { return fmt.Sprintf(`{"$ref": "#/x/%s%d"}`, strings.Repeat("/", 200), i) }) + `}`, `1`},
 		"a large enum":            {`{"enum": ` + list(1_400_000, func(i int) string { return "1" }) + `}`, `2`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v, steps := checked(t, t.Context(), tt.schema, tt.text)
-			if v != unchecked || steps > checkSteps+checkSteps/10 {
+			if v != Unchecked || steps > checkSteps+checkSteps/10 {
 				t.Errorf("verdict %d after %d steps", v, steps)
 			}
 		})
@@ -115,48 +110,41 @@ func TestSchemaLeft(t *testing.T) {
 	cancel()
 	for _, text := range []string{list(100_000, func(i int) string { return "1" }), `"` + strings.Repeat("a", 1<<20) + `"`} {
 		v, steps := checked(t, ctx, `{"items": {"enum": [1]}, "pattern": "(a|ab)*c{1,100}$"}`, text)
-		if v != unchecked || steps > 50_000 {
+		if v != Unchecked || steps > 50_000 {
 			t.Errorf("verdict %d after %d steps", v, steps)
 		}
 	}
 }
 
-// TestSchemaChoices: the choices of a reply share what is done to check them, and the reply says that it was not enough.
-func TestSchemaChoices(t *testing.T) {
-	f := &Format{schema: json.RawMessage(`{"pattern": "(a{1,100}){1,2}b$"}`)}
-	info := &wire.Info{Usage: &chat.Usage{}}
-	ctx := wire.WithInfo(t.Context(), info)
+// TestSchemaShares: the checks of one Checker share what is done for them.
+func TestSchemaShares(t *testing.T) {
+	c := read(t, `{"pattern": "(a{1,100}){1,2}b$"}`).Checker(false)
+	v := Valid
 	for range 10 {
-		f.Look(ctx, `"`+strings.Repeat("a", 40_000)+`"`, chat.FinishStop)
+		v = c.Check(t.Context(), parsed(t, `"`+strings.Repeat("a", 600_000)+`"`))
 	}
-	if used := checkSteps - f.checker.left; !f.spent || used > checkSteps+checkSteps/10 {
-		t.Errorf("spent %t after %d steps", f.spent, used)
+	if used := checkSteps - c.left; v != Unchecked || used > checkSteps+checkSteps/10 {
+		t.Errorf("verdict %d after %d steps", v, used)
 	}
-	if !slices.Equal(info.Usage.Bounds, []chat.Bound{chat.BoundSchema}) {
-		t.Errorf("bounds met: %v", info.Usage.Bounds)
-	}
+}
 
-	steps := wiretest.Hello(1)
-	steps[1].Event.Text, steps[2].Event.Finish = `"`+strings.Repeat("a", 1<<20)+`"`, chat.FinishStop
-	mux := http.NewServeMux()
-	Protocol{}.Mount(mux, wiretest.Options(wiretest.New(steps...)))
-	srv := httptest.NewServer(mux)
-	defer srv.Close()
-	for _, stream := range []string{"false", "true"} {
-		r, err := http.Post(srv.URL+"/v1/chat/completions", "application/json", strings.NewReader(`{"stream": `+stream+`, "messages": [{"role": "user", "content": "q"}],
-			"response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {"pattern": "(a{1,100}){1,10}b$"}}}}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var b strings.Builder
-		if err := r.Write(&b); err != nil { // reads to the end, behind which trailers are
-			t.Fatal(err)
-		}
-		r.Body.Close()
-		if got := r.Header.Get(wire.SchemaHeader) + r.Trailer.Get(wire.SchemaHeader); got != schemaUnchecked {
-			t.Errorf("stream %s: %q", stream, got)
-		}
+// tried checks a text by what may be no schema; nil if it is none.
+func tried(ctx context.Context, of, text string) *Checker {
+	root, err := schema.Parse([]byte(of))
+	if err != nil {
+		return nil
 	}
+	v, err := schema.Parse([]byte(text))
+	if err != nil {
+		return nil
+	}
+	s, err := Read(ctx, root)
+	if err != nil {
+		return nil
+	}
+	c := s.Checker(true)
+	c.Check(ctx, v)
+	return c
 }
 
 // FuzzSchemaCost: no schema and no text take more than the steps of a reply, or memory that is out of proportion to what was
@@ -166,18 +154,19 @@ func FuzzSchemaCost(f *testing.F) {
 	f.Add(ladder(17), `["a", "b", {"a": [1, 1.5, null]}]`)
 	f.Add(`{"items": {"uniqueItems": true, "contains": {"not": {}}}, "multipleOf": 0}`, `[[1, "x"], 0]`)
 	f.Add(`{"allOf": [{"$ref": "#"}, {"$ref": "#"}, {"$ref": "#"}]}`, `1`)
-	f.Add(`{"patternProperties": {"(?i)\\pL{3,1000}": {"$ref": "#"}}, "propertyNames": {"pattern": "((a{9}){9}){9}"}}`, `{"abc": {"abd": {}}}`)
+	f.Add(`{"pattern": "(?i)`+strings.Repeat(`\\p{L}`, 4000)+`"}`, `"x"`)
+	f.Add(`{"anyOf": `+list(100, func(i int) string { return fmt.Sprintf(`{"pattern": "(?i:[%d%s])"}`, i, strings.Repeat(`\\p{L}`, 100)) })+`}`, `"x"`)
+	f.Add(`{"patternProperties": {"(?i)\\p{L}{3,1000}": {"$ref": "#"}}, "propertyNames": {"pattern": "((a{9}){9}){9}"}}`, `{"abc": {"abd": {}}}`)
 	f.Add(`{"if": {"type": "object"}, "then": {"additionalProperties": {"$ref": "#"}}, "else": {"enum": [1, [2], {"a": 3}]}}`, `{"a": {"b": [2]}, "c": 1}`)
-	f.Fuzz(func(t *testing.T, schema, text string) {
-		f := &Format{schema: json.RawMessage(schema)}
+	f.Fuzz(func(t *testing.T, of, text string) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		f.check(t.Context(), text)
+		c := tried(t.Context(), of, text)
 		runtime.ReadMemStats(&after)
-		if f.checker == nil {
+		if c == nil {
 			return
 		}
-		steps, size := checkSteps-f.checker.left, len(schema)+len(text)
+		steps, size := checkSteps-c.left, len(of)+len(text)
 		if steps > checkSteps+checkSteps/10 {
 			t.Errorf("%d steps", steps)
 		}
