@@ -1,6 +1,7 @@
 package regex
 
 import (
+	"encoding/binary"
 	"slices"
 	"strings"
 	"sync"
@@ -76,8 +77,31 @@ var categories = map[string]string{
 	"Other": "C", "Control": "Cc", "cntrl": "Cc", "Format": "Cf", "Surrogate": "Cs", "Private_Use": "Co",
 }
 
-// property is the characters of \p{name}.
-func property(name string) ([]grammar.RuneRange, bool) {
+// properties keeps the characters of those that were asked for, of which Unicode has some hundreds.
+var properties sync.Map // of propertyName to []grammar.RuneRange
+
+type propertyName struct {
+	name string
+	not  bool
+}
+
+// property is the characters of \p{name}, or those of \P{name}.
+func property(name string, not bool) ([]grammar.RuneRange, bool) {
+	if set, ok := properties.Load(propertyName{name, not}); ok {
+		return set.([]grammar.RuneRange), true
+	}
+	set, ok := readProperty(name)
+	if !ok {
+		return nil, false
+	}
+	if not {
+		set = grammar.OtherRanges(set...)
+	}
+	properties.Store(propertyName{strings.Clone(name), not}, set)
+	return set, true
+}
+
+func readProperty(name string) ([]grammar.RuneRange, bool) {
 	key, value, named := strings.Cut(name, "=")
 	if named {
 		switch key {
@@ -140,8 +164,22 @@ var cased = sync.OnceValue(func() (all []rune) {
 	return all
 })
 
-// folded adds the other cases of characters.
+// fold is a set with the other cases of its characters.
+type fold struct {
+	set    []grammar.RuneRange
+	ranges int // before they were joined
+}
+
+// folded adds the other cases of characters, of a set that comes again only once: it takes longer than all else.
 func (p *parser) folded(set []grammar.RuneRange) []grammar.RuneRange {
+	var key []byte
+	for _, r := range set {
+		key = binary.LittleEndian.AppendUint64(key, uint64(r.Lo)<<32|uint64(r.Hi))
+	}
+	if f, ok := p.folds[string(key)]; ok {
+		p.count(f.ranges)
+		return f.set
+	}
 	out := slices.Clone(set)
 	for _, r := range set {
 		all := cased()
@@ -152,6 +190,11 @@ func (p *parser) folded(set []grammar.RuneRange) []grammar.RuneRange {
 			}
 		}
 	}
-	p.count(out)
-	return grammar.Ranges(out...)
+	p.count(len(out))
+	f := fold{grammar.Ranges(out...), len(out)}
+	if p.folds == nil {
+		p.folds = map[string]fold{}
+	}
+	p.folds[string(key)] = f
+	return f.set
 }

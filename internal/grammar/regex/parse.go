@@ -56,6 +56,8 @@ type parser struct {
 	ranges int // of characters, in all sets
 	python bool
 	part   bool
+	check  bool            // no sets are made
+	folds  map[string]fold // by the ranges of a set
 	flags
 }
 
@@ -78,8 +80,8 @@ func (p *parser) lacks(what string) {
 }
 
 // parse reads the whole pattern.
-func parse(text string, o Options) (n *node, words []grammar.RuneRange, err error) {
-	p := &parser{Reader: notation.Reader{Text: text}, python: o.Python, part: o.Part}
+func parse(text string, o Options, check bool) (n *node, words []grammar.RuneRange, err error) {
+	p := &parser{Reader: notation.Reader{Text: text}, python: o.Python, part: o.Part, check: check}
 	err = notation.Caught(func() {
 		switch {
 		case len(text) > maxPattern:
@@ -215,8 +217,11 @@ func (p *parser) quantifier() (least, most int, ok bool) {
 func (p *parser) char(c rune) *node { return p.set([]grammar.RuneRange{{Lo: c, Hi: c}}) }
 
 func (p *parser) set(set []grammar.RuneRange) *node {
-	p.count(set)
 	n := newNode(opSet)
+	if p.check {
+		return n
+	}
+	p.count(len(set))
 	if n.set = grammar.Ranges(set...); p.fold {
 		n.set = p.folded(n.set)
 	}
@@ -224,8 +229,8 @@ func (p *parser) set(set []grammar.RuneRange) *node {
 }
 
 // count bounds what sets of many ranges cost, such as Python's \w.
-func (p *parser) count(set []grammar.RuneRange) {
-	if p.ranges += len(set); p.ranges > mostRanges {
+func (p *parser) count(ranges int) {
+	if p.ranges += ranges; p.ranges > mostRanges {
 		p.Stop(&grammar.LimitError{What: "ranges of characters in a regular expression", Limit: mostRanges})
 	}
 }
@@ -389,8 +394,13 @@ func (p *parser) class() *node {
 				p.fail("has a range that ends before it begins")
 			}
 		}
-		p.count(set)
-		all = append(all, set...)
+		if !p.check {
+			p.count(len(set))
+			all = append(all, set...)
+		}
+	}
+	if p.check {
+		return newNode(opSet)
 	}
 	if all = grammar.Ranges(all...); p.fold {
 		all = p.folded(all)
@@ -453,11 +463,7 @@ func (p *parser) escape(inClass bool) (set []grammar.RuneRange, single bool) {
 	case 'u':
 		return one(p.unicode())
 	case 'p', 'P':
-		set = p.property()
-		if c == 'P' {
-			set = grammar.OtherRanges(set...)
-		}
-		return set, false
+		return p.property(c == 'P'), false
 	case 'c':
 		if p.More() && !p.python {
 			if l := p.Text[p.At] | 0x20; l >= 'a' && l <= 'z' {
@@ -566,9 +572,9 @@ func (p *parser) posix() []grammar.RuneRange {
 }
 
 // property reads the braces of \p{…}.
-func (p *parser) property() []grammar.RuneRange {
+func (p *parser) property(not bool) []grammar.RuneRange {
 	if p.python && p.More() && p.Text[p.At] != '{' { // \pL
-		if set, ok := property(p.Text[p.At : p.At+1]); ok {
+		if set, ok := property(p.Text[p.At:p.At+1], not); ok {
 			p.At++
 			return set
 		}
@@ -576,11 +582,10 @@ func (p *parser) property() []grammar.RuneRange {
 	if p.Take("{") {
 		if end := strings.IndexByte(p.Text[p.At:], '}'); end > 0 {
 			name := p.Text[p.At : p.At+end]
-			if t, ok := unicode.Scripts[name]; ok && p.python {
-				p.At += end + 1
-				return ranges(t)
+			if _, ok := unicode.Scripts[name]; ok && p.python {
+				name = "sc=" + name
 			}
-			if set, ok := property(name); ok {
+			if set, ok := property(name, not); ok {
 				p.At += end + 1
 				return set
 			}

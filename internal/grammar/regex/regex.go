@@ -72,13 +72,13 @@ func short(s string) string {
 
 // Check tells whether a text is a pattern of ECMA-262, and makes nothing of it. Compile may find more that is not supported.
 func Check(pattern string) error {
-	_, _, err := parse(pattern, Options{})
+	_, _, err := parse(pattern, Options{}, true)
 	return err
 }
 
 // Compile makes a regular expression of a Builder out of a pattern. An error of the Builder itself stays with it.
 func Compile(b *grammar.Builder, pattern string, o Options) (e *grammar.Expr, err error) {
-	n, words, err := parse(pattern, o)
+	n, words, err := parse(pattern, o, false)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -338,4 +339,24 @@ func ExampleCompile() {
 	e, err := Compile(b, `^\d{4}-\d\d$`, Options{Search: true})
 	fmt.Println(err, b.Matches(e, "2024-05"), b.Matches(e, "on 2024-05"))
 	// Output: <nil> true false
+}
+
+// TestLargeClasses: sets of many characters that come again and again are made once, and not at all where a pattern is only read.
+func TestLargeClasses(t *testing.T) {
+	cost := func(f func()) uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		f()
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	for _, pattern := range []string{`(?i)` + strings.Repeat(`\p{L}`, 500), `(?i)` + strings.Repeat(`\P{L}`, 500), `(?i)` + strings.Repeat(`[^x\p{L}]`, 250), `(?i)` + strings.Repeat(`.`, 1000)} {
+		err := Check(pattern) // which makes what is made once for all patterns
+		if made := cost(func() { err = errors.Join(err, Check(pattern)) }); made > uint64(500*len(pattern)) || err != nil {
+			t.Errorf("%.20s: to read it takes %d bytes for each of its own: %v", pattern, made/uint64(len(pattern)), err)
+		}
+		if made := cost(func() { _, err = Compile(grammar.NewBuilder(), pattern, Options{}) }); made > uint64(30_000*len(pattern)) || err != nil {
+			t.Errorf("%.20s: to compile it takes %d bytes for each of its own: %v", pattern, made/uint64(len(pattern)), err)
+		}
+	}
 }
