@@ -9,17 +9,25 @@ import (
 // kept, for all who use the grammar.
 type state struct {
 	fate  fate
+	yes   bool                                   // an answer, with mark
+	mark  uint32                                 // of the last one who looked for something and met it, see table.look
 	rest  int32                                  // of an expression that is alive, see table.shortest
-	calls []call                                 // see table.calls
-	as    step                                   // the one that leads here and calls nothing
-	next  atomic.Pointer[[]atomic.Pointer[step]] // by the class of a byte
 	stays atomic.Uint32                          // charKinds, see findStays; 0 is not known
+	calls *[]call                                // see table.calls
+	made  *Expr                                  // see compiler.expr
+	as    step                                   // the one that leads here and calls nothing
+	next  atomic.Pointer[[]atomic.Pointer[step]] // by Grammar.class
 	masks atomic.Pointer[masks]
 }
 
 // step is where a byte leads: to another state of the same rule, and into rules that it calls. It does not change.
 type step struct {
-	next   *Expr    // nil for nowhere
+	next *Expr   // nil for nowhere
+	into *calling // nil for none
+}
+
+// calling is the rules that a step enters.
+type calling struct {
 	called []called // in no order, as rules may call each other
 	tops   []top
 }
@@ -49,11 +57,11 @@ func (g *Grammar) step(e *Expr, c byte, u *Budget) *step {
 	switch {
 	case !e.first.Has(c):
 		return &nowhere
-	case e.kind == isCat && e.a.kind == isByte:
+	case e.kind == isCat && e.a.kind == isByte, e.kind == isText && len(e.text) == 1:
 		return &e.b.state.as
 	}
 	if next := e.state.next.Load(); next != nil {
-		if s := (*next)[g.classes.of[c]].Load(); s != nil {
+		if s := (*next)[g.class(e, c)].Load(); s != nil {
 			return s
 		}
 	}
@@ -65,7 +73,7 @@ const mostLearned = 32 << 20
 
 // learned is about the bytes that were taken since the grammar was made.
 func (g *Grammar) learned() int {
-	return 256*(len(g.t.all)-g.least) + 64*len(g.t.slopes) + 8*len(g.classes.reps)*g.tables
+	return 224*(g.t.all.n-g.least) + 64*len(g.t.slopes) + 8*g.steps
 }
 
 // find makes a step.
@@ -75,8 +83,9 @@ func (g *Grammar) find(e *Expr, c byte, u *Budget) *step {
 	if g.learned() > mostLearned {
 		g.forget()
 	}
-	class := g.classes.of[c]
-	c = g.classes.reps[class]
+	if e.kind != isText {
+		c = g.classes.reps[g.classes.of[c]]
+	}
 	d := g.t.live(g.t.derive(e, c, u), &g.classes, u)
 	s := &nowhere
 	if d != g.t.never {
@@ -90,32 +99,44 @@ func (g *Grammar) find(e *Expr, c byte, u *Budget) *step {
 	}
 	next := e.state.next.Load()
 	if next == nil {
-		list := make([]atomic.Pointer[step], len(g.classes.reps))
+		n := len(g.classes.reps)
+		if e.kind == isText {
+			n = 1
+		}
+		list := make([]atomic.Pointer[step], n)
 		next = &list
 		e.state.next.Store(next)
-		g.tables++
+		g.steps += n
 	}
-	(*next)[class].Store(s)
+	(*next)[g.class(e, c)].Store(s)
 	return s
+}
+
+// class is where the steps of a state have that of a byte. A text goes on with one.
+func (g *Grammar) class(e *Expr, c byte) uint8 {
+	if e.kind == isText {
+		return 0
+	}
+	return g.classes.of[c]
 }
 
 // forget leaves of the expressions those of the rules. Maps are new ones, as those that are cleared stay as large as they were.
 func (g *Grammar) forget() {
-	g.t.all, g.t.slopes, g.horizons = map[digest]*Expr{}, map[slope]*Expr{}, map[horizon]seen{}
+	g.t.all, g.t.slopes, g.horizons = exprs{}, map[slope]*Expr{}, map[horizon]seen{}
 	kept := []*Expr{g.t.never, g.t.empty, g.t.any, g.beyond}
 	for _, r := range g.rules {
 		kept = append(kept, r.body)
 	}
-	met := map[*Expr]bool{}
+	look := g.t.look()
 	for _, e := range kept {
-		e.parts(met, func(e *Expr) bool {
-			g.t.all[e.digest] = e
+		e.parts(look, func(e *Expr) bool {
+			g.t.all.put(e)
 			e.state.next.Store(nil)
 			e.state.calls = nil
 			return true
 		})
 	}
-	g.least, g.t.charged, g.tables = len(g.t.all), len(g.t.all), 0
+	g.least, g.t.charged, g.steps = g.t.all.n, g.t.all.n, 0
 }
 
 // enter adds to a step what it calls.
@@ -160,7 +181,7 @@ func (g *Grammar) enter(e *Expr, c byte, s *step, u *Budget) *step {
 		return s
 	}
 	called, tops := g.shorten(list, tops, u)
-	return &step{s.next, called, tops}
+	return &step{s.next, &calling{called, tops}}
 }
 
 // shorten leaves out rules that no top returns to. Where nothing is left of a rule, what it called returns to where that rule

@@ -71,7 +71,7 @@ func (b *Builder) fail(err error) *Expr {
 func (b *Builder) made(e *Expr, parts int) *Expr {
 	b.budget.spend(parts + len(e.args))
 	switch b.worked(); {
-	case len(b.t.all) > maxExprs:
+	case b.t.all.n > maxExprs:
 		return b.fail(&LimitError{"expressions", maxExprs})
 	case e.depth > maxNesting:
 		return b.fail(&LimitError{"expressions within each other", maxNesting})
@@ -93,7 +93,7 @@ func (b *Builder) Literal(text string) *Expr {
 	if len(text) > maxExprs {
 		return b.fail(&LimitError{"expressions", maxExprs})
 	}
-	return b.made(b.t.literal(text, b.t.empty), len(text))
+	return b.made(b.t.text(text, b.t.empty), len(text))
 }
 
 // Choice matches each of several texts. What they begin with in common is looked at once, so there may be thousands.
@@ -133,11 +133,15 @@ func (b *Builder) Runes(ranges ...RuneRange) *Expr {
 
 // Seq matches what its parts match, one after the other. Without parts it is Empty.
 func (b *Builder) Seq(parts ...*Expr) *Expr {
-	e := b.t.empty
+	e, text := b.t.empty, ""
 	for _, p := range slices.Backward(parts) {
-		e = b.t.cat(p, e)
+		if lead, rest := b.t.lead(p); lead != "" && rest == b.t.empty { // texts behind each other are put together first
+			text = lead + text
+			continue
+		}
+		e, text = b.t.cat(p, b.t.text(text, e)), ""
 	}
-	return b.made(e, len(parts))
+	return b.made(b.t.text(text, e), len(parts))
 }
 
 // Or matches what any of its parts matches. Without parts it is Never.
@@ -223,7 +227,7 @@ func (b *Builder) IsNever(e *Expr) bool {
 			return e.state.fate == dead
 		}
 		defer b.worked()
-		p := classes(e)
+		p := b.t.classes(e)
 		return !b.t.matched(e, &p, b.budget)
 	}
 	return e == b.t.never
@@ -257,7 +261,7 @@ func (b *Builder) Next(e, in *Expr) (s Set) {
 		b.fail(fmt.Errorf("only regular expressions tell what comes next, not %s in %s, which refer to rules", e, in))
 		return s
 	}
-	p := classes(e, in)
+	p := b.t.classes(e, in)
 	found := make([]bool, len(p.reps))
 	type pair struct{ e, in *Expr }
 	list := []pair{{e, in}}

@@ -21,7 +21,7 @@ type Grammar struct {
 	t        *table
 	rules    []*Rule
 	least    int // expressions that are always there
-	tables   int // steps of states, by the class of a byte
+	steps    int // places for steps of states
 	horizons map[horizon]seen
 }
 
@@ -32,7 +32,7 @@ func (b *Builder) Compile(start *Rule) (*Grammar, error) {
 	if b.err != nil {
 		return nil, b.err
 	}
-	c := &compiler{from: b, t: b.t, budget: b.budget, made: map[*Expr]*Expr{}}
+	c := &compiler{from: b, t: b.t, budget: b.budget}
 	c.collect(start)
 	if b.worked(); b.err != nil {
 		return nil, b.err
@@ -45,7 +45,7 @@ func (b *Builder) Compile(start *Rule) (*Grammar, error) {
 	for _, r := range c.order {
 		bodies = append(bodies, r.body)
 	}
-	g := &Grammar{t: c.t, classes: classes(bodies...), end: c.t.empty, beyond: c.t.runes(Ranges(RuneRange{utf8.RuneSelf, utf8.MaxRune}))}
+	g := &Grammar{t: c.t, classes: c.t.classes(bodies...), end: c.t.empty, beyond: c.t.runes(Ranges(RuneRange{utf8.RuneSelf, utf8.MaxRune}))}
 	c.classes = &g.classes
 	for _, group := range c.groups {
 		c.translate(group)
@@ -76,7 +76,6 @@ type compiler struct {
 	ends    map[*Rule]bool    // whether texts of finite length follow it
 	groups  [][]*Rule         // rules that refer to each other, after those that they refer to
 	rules   map[*Rule]*Rule   // the new ones, by the old ones
-	made    map[*Expr]*Expr
 }
 
 // collect finds the rules that are reached.
@@ -97,7 +96,7 @@ func (c *compiler) collect(start *Rule) {
 		var uses []*Rule
 		met := map[*Rule]bool{}
 		c.order = append(c.order, r)
-		r.body.parts(map[*Expr]bool{}, func(e *Expr) bool {
+		r.body.parts(c.t.look(), func(e *Expr) bool {
 			if c.budget.spend(1); e.kind == isRef && !met[e.rule] {
 				met[e.rule] = true
 				uses = append(uses, e.rule)
@@ -137,7 +136,7 @@ func (c *compiler) nullable() {
 		if r.nullable {
 			return false
 		}
-		r.nullable = c.holds(empties)(r.body)
+		r.nullable = c.holds(empties, false)(r.body)
 		return r.nullable
 	})
 }
@@ -172,32 +171,36 @@ func (c *compiler) productive() {
 				return all && one
 			}
 			return !c.from.IsNever(e)
-		})
+		}, true)
 		c.ends[r] = ends(r.body)
 		return c.ends[r]
 	})
 }
 
-// holds tells of expressions whether what is true of leaves is true of them: of both parts of a sequence, of one alternative. Of
-// a repetition that may be empty everything is. Each expression is looked at once.
-func (c *compiler) holds(leaf func(*Expr) bool) func(*Expr) bool {
-	known := map[*Expr]bool{}
+// holds tells of expressions whether what is true of leaves, and of texts, is true of them: of both parts of a sequence, of one
+// alternative. Of a repetition that may be empty everything is. Each expression is looked at once.
+func (c *compiler) holds(leaf func(*Expr) bool, text bool) func(*Expr) bool {
+	look := c.t.look()
 	var is func(e *Expr) bool
 	is = func(e *Expr) (yes bool) {
 		members := e.kind == isMembers || e.kind == isMore
 		if c.budget.spend(1); e.kind == isRef || e.regular && !members {
 			return leaf(e)
 		}
-		if yes, ok := known[e]; ok {
-			return yes
+		if e.met(look) {
+			return e.state.yes
 		}
 		switch e.kind {
 		case isMembers, isMore: // leaf may ask for what is in them
 			yes = leaf(e)
-		case isCat:
+		case isText, isCat:
 			at := e
-			for yes = true; yes && at.kind == isCat && !at.regular; at = at.b {
-				yes = is(at.a)
+			for yes = true; yes && (at.kind == isText || at.kind == isCat) && !at.regular; at = at.b {
+				if at.kind == isText {
+					yes = text
+				} else {
+					yes = is(at.a)
+				}
 			}
 			yes = yes && is(at)
 		case isOr:
@@ -205,7 +208,7 @@ func (c *compiler) holds(leaf func(*Expr) bool) func(*Expr) bool {
 		case isRepeat:
 			yes = e.min == 0 || is(e.a)
 		}
-		known[e] = yes
+		e.state.yes = yes
 		return yes
 	}
 	return is
@@ -213,14 +216,14 @@ func (c *compiler) holds(leaf func(*Expr) bool) func(*Expr) bool {
 
 // first finds the bytes that texts of rules begin with. Which rules may be empty is known.
 func (c *compiler) first() {
-	empty := c.holds(empties)
+	empty := c.holds(empties, false)
 	c.fixpoint(func(r *Rule) bool {
 		met := map[*Expr]bool{}
 		s := r.first
 		var begin func(e *Expr)
 		begin = func(e *Expr) {
 			switch c.budget.spend(1); {
-			case e.regular:
+			case e.regular, e.kind == isText:
 				s = s.Or(e.first)
 				return
 			case e.kind == isRef:
@@ -348,20 +351,24 @@ func (c *compiler) expr(e *Expr) *Expr {
 	if e.regular && !e.boolean {
 		return e
 	}
-	if n := c.made[e]; n != nil {
-		return n
+	if e.state.made != nil {
+		return e.state.made
 	}
 	var n *Expr
 	switch e.kind {
-	case isCat:
+	case isText, isCat:
 		var parts []*Expr
 		at := e
-		for ; at.kind == isCat; at = at.b {
-			parts = append(parts, at.a)
+		for ; at.kind == isText || at.kind == isCat; at = at.b {
+			parts = append(parts, at)
 		}
 		n = c.expr(at)
 		for _, p := range slices.Backward(parts) {
-			n = c.t.cat(c.expr(p), n)
+			if p.kind == isText {
+				n = c.t.text(p.text, n)
+			} else {
+				n = c.t.cat(c.expr(p.a), n)
+			}
 		}
 	case isOr:
 		parts := make([]*Expr, len(e.args))
@@ -388,7 +395,7 @@ func (c *compiler) expr(e *Expr) *Expr {
 		}
 	}
 	c.budget.spend(1)
-	c.made[e] = n
+	e.state.made = n
 	return n
 }
 
@@ -439,10 +446,14 @@ func (c *compiler) digest(r *Rule, members map[*Rule]bool) digest {
 			}
 			met[e] = len(met)
 			out = append(out, 'A'+byte(e.kind))
-			if e.kind != isCat {
+			if e.kind == isText {
+				number(len(e.text))
+				out = append(out, e.text...)
+			} else if e.kind == isCat {
+				write(e.a)
+			} else {
 				break
 			}
-			write(e.a)
 			e = e.b
 		}
 		switch e.kind {
@@ -495,8 +506,8 @@ func (c *compiler) inlines(body *Expr) bool {
 	if !body.regular {
 		return false
 	}
-	met := map[*Expr]bool{}
-	if !body.parts(met, func(*Expr) bool { return len(met) <= mostInline }) {
+	n := 0
+	if !body.parts(c.t.look(), func(e *Expr) bool { n += 1 + len(e.text); return n <= mostInline }) {
 		return false
 	}
 	u := &Budget{mostInlined}

@@ -23,6 +23,10 @@ func (t *table) derive(e *Expr, c byte, u *Budget) *Expr {
 	switch e.kind {
 	case isByte:
 		return t.empty
+	case isText:
+		d := t.behind(e, 1)
+		t.charge(u)
+		return d
 	case isRef:
 		return t.never
 	case isCat:
@@ -76,12 +80,17 @@ func (t *table) derive(e *Expr, c byte, u *Budget) *Expr {
 	case isMore:
 		d = t.cat(t.derive(e.family.between, c, u), t.members(e.family, e.left))
 	}
-	u.spend(exprSteps * (len(t.all) - t.charged))
-	t.charged = len(t.all)
+	t.charge(u)
 	if u.spend(deriveSteps / 4 * len(d.args)); !u.Spent() { // else parts of it may be missing
 		t.slopes[key] = d
 	}
 	return d
+}
+
+// charge takes the expressions that are there since it did so before from a budget.
+func (t *table) charge(u *Budget) {
+	u.spend(exprSteps * (t.all.n - t.charged))
+	t.charged = t.all.n
 }
 
 // call is a rule that an expression may begin with, and what follows it.
@@ -92,14 +101,17 @@ type call struct {
 
 // calls are those that an expression may begin with.
 func (t *table) calls(e *Expr, u *Budget) []call {
-	if e.calling && e.state.calls == nil {
+	if !e.calling {
+		return nil
+	}
+	if e.state.calls == nil {
 		var list []call
 		if t.addCalls(e, t.empty, map[call]bool{}, u, &list); u.Spent() { // some may be missing
 			return nil
 		}
-		e.state.calls = list
+		e.state.calls = &list
 	}
-	return e.state.calls
+	return *e.state.calls
 }
 
 func (t *table) addCalls(e, then *Expr, met map[call]bool, u *Budget, dst *[]call) {
@@ -144,73 +156,75 @@ type partition struct {
 	reps []byte     // a byte of each class
 }
 
-// split tells the bytes of a set from others.
-func (p *partition) split(s *Set) {
-	const none = -1
-	var to [256]int // the new class of those of a class that are in the set
-	var out [256]bool
-	for i := range to {
-		to[i] = none
-	}
-	for b := range 256 {
-		if !s.Has(byte(b)) {
-			out[p.of[b]] = true
-		}
-	}
-	s.each(func(b byte) {
-		c := p.of[b]
-		if !out[c] { // all of it
-			return
-		}
-		if to[c] == none {
-			to[c] = len(p.reps)
-			p.reps = append(p.reps, b)
-		}
-		p.of[b] = uint8(to[c])
-	})
-	for b := 255; b >= 0; b-- {
-		p.reps[p.of[b]] = byte(b)
-	}
-}
-
-// classes are those of the bytes of expressions.
-func classes(list ...*Expr) partition {
-	p, met, sets := partition{reps: []byte{0}}, map[*Expr]bool{}, map[Set]bool{}
+// classes are those of the bytes of expressions of a table.
+func (t *table) classes(list ...*Expr) (p partition) {
+	var in [256]uint64 // the sets that a byte is in, as a sum of what stands for each: they are keyed hashes
+	var single Set
+	sets, look := map[Set]bool{}, t.look()
 	for _, e := range list {
-		e.parts(met, func(e *Expr) bool {
+		e.parts(look, func(e *Expr) bool {
 			if e.kind == isByte && !sets[e.first] {
 				sets[e.first] = true
-				p.split(&e.first)
+				e.first.each(func(b byte) { in[b] += e.digest[0] })
+			}
+			for i := range len(e.text) {
+				single.Add(e.text[i], e.text[i])
 			}
 			return true
 		})
 	}
+	classes := make(map[uint64]uint8, 16)
+	for b, sum := range in {
+		c, ok := classes[sum]
+		if !ok || single.Has(byte(b)) {
+			c = uint8(len(p.reps))
+			p.reps = append(p.reps, byte(b))
+		}
+		if p.of[b] = c; !single.Has(byte(b)) {
+			classes[sum] = c
+		}
+	}
 	return p
 }
 
+// look begins to look through expressions, each of which is met once.
+func (t *table) look() uint32 {
+	t.marks++
+	return t.marks
+}
+
+// met tells whether an expression was met, which it is now.
+func (e *Expr) met(look uint32) bool {
+	was := e.state.mark == look
+	e.state.mark = look
+	return was
+}
+
 // parts calls f for an expression and those that it is made of, each once, until f reports false.
-func (e *Expr) parts(met map[*Expr]bool, f func(*Expr) bool) bool {
-	for !met[e] {
-		if met[e] = true; !f(e) {
+func (e *Expr) parts(look uint32, f func(*Expr) bool) bool {
+	for !e.met(look) {
+		if !f(e) {
 			return false
 		}
 		switch e.kind {
 		case isCat:
-			if !e.a.parts(met, f) {
+			if !e.a.parts(look, f) {
 				return false
 			}
+			e = e.b
+		case isText:
 			e = e.b
 		case isNot, isRepeat:
 			e = e.a
 		case isOr, isAnd:
 			for _, a := range e.args {
-				if !a.parts(met, f) {
+				if !a.parts(look, f) {
 					return false
 				}
 			}
 		case isMembers, isMore:
-			all := e.family.between.parts(met, f)
-			e.each(func(_ int, m *Expr) { all = all && m.parts(met, f) })
+			all := e.family.between.parts(look, f)
+			e.each(func(_ int, m *Expr) { all = all && m.parts(look, f) })
 			return all
 		}
 	}
@@ -262,23 +276,31 @@ func (t *table) matched(e *Expr, p *partition, u *Budget) bool {
 		e    *Expr
 		from int // of the list
 	}
-	list, met := []reached{{e, -1}}, map[*Expr]bool{e: true}
-	for i := 0; i < len(list); i++ {
-		at := list[i].e
-		if at.state.fate == alive || at.nullable || !at.boolean {
-			for more := t.shortest(at); i >= 0; i, more = list[i].from, more+1 {
-				if s := &list[i].e.state; s.fate == unknown {
-					s.fate, s.rest = alive, more
-				}
-			}
-			return true
+	var list []reached
+	met := map[*Expr]bool{}
+	reach := func(e *Expr, from int) (ends bool) {
+		met[e] = true
+		list = append(list, reached{e, from})
+		if e.state.fate != alive && !e.nullable && e.boolean {
+			return false
 		}
+		for i, more := len(list)-1, t.shortest(e); i >= 0; i, more = list[i].from, more+1 {
+			if s := &list[i].e.state; s.fate == unknown {
+				s.fate, s.rest = alive, more
+			}
+		}
+		return true
+	}
+	if reach(e, -1) {
+		return true
+	}
+	for i := 0; i < len(list); i++ {
 		for _, c := range p.reps {
 			u.spend(1)
-			if d := t.derive(at, c, u); d != t.never && d.state.fate != dead && !met[d] {
-				met[d] = true
-				list = append(list, reached{d, i})
-				u.spend(exprSteps)
+			if d := t.derive(list[i].e, c, u); d != t.never && d.state.fate != dead && !met[d] {
+				if u.spend(exprSteps); reach(d, i) && !u.Spent() {
+					return true
+				}
 			}
 			if u.Spent() {
 				return true

@@ -29,10 +29,10 @@ type content struct {
 	short    int32 // if a text matches, one of at most so many bytes does
 	depth    int32 // of expressions within each other other than in sequences
 	a, b     *Expr
+	text     string
 	args     []*Expr // in the order of their digests
-	family   *family // of members
-	left     bitset  // those of it that did not come yet
-	min, max int32   // of a repetition of a
+	*group            // of members
+	min, max int32 // of a repetition of a
 	rule     *Rule
 	first    Set // bytes that its texts begin with; with intersections or complements there may be more
 	digest   digest
@@ -44,7 +44,8 @@ const (
 	isNever   exprKind = iota
 	isEmpty            // the empty text
 	isByte             // one byte of first
-	isCat              // a, which is no isCat, and then b
+	isText             // text, and then b: see table.text
+	isCat              // a, which is neither isCat nor isText nor a single byte, and then b
 	isOr               // of args
 	isAnd              // all of args
 	isNot              // a
@@ -113,8 +114,9 @@ func digestOf(text []byte) digest {
 
 // table makes expressions, each once. It belongs to one goroutine at a time.
 type table struct {
-	all     map[digest]*Expr
+	all     exprs
 	charged int // of all: those that a budget was charged for
+	marks   uint32
 	scratch []byte
 	never   *Expr
 	empty   *Expr
@@ -123,7 +125,7 @@ type table struct {
 }
 
 func newTable() *table {
-	t := &table{all: map[digest]*Expr{}, slopes: map[slope]*Expr{}}
+	t := &table{slopes: map[slope]*Expr{}}
 	t.never = t.intern(content{kind: isNever, regular: true})
 	t.empty = t.intern(content{kind: isEmpty, nullable: true, regular: true})
 	t.any = t.intern(content{kind: isRepeat, a: t.class(allBytes), max: unlimited})
@@ -138,6 +140,8 @@ func (t *table) intern(e content) *Expr {
 		for _, w := range e.first {
 			s = binary.LittleEndian.AppendUint64(s, w)
 		}
+	case isText:
+		s = append(e.b.digest.append(s), e.text...)
 	case isCat:
 		s = e.b.digest.append(e.a.digest.append(s))
 	case isOr, isAnd:
@@ -159,15 +163,54 @@ func (t *table) intern(e content) *Expr {
 	}
 	t.scratch = s
 	e.digest = digestOf(s)
-	if known := t.all[e.digest]; known != nil {
+	if known := t.all.get(e.digest); known != nil {
 		return known
 	}
 	e.describe()
 	e.args = slices.Clone(e.args)
 	n := &Expr{content: e}
 	n.state.as.next = n
-	t.all[n.digest] = n
+	t.all.put(n)
 	return n
+}
+
+// exprs finds expressions by their digests, which need no hash of their own.
+type exprs struct {
+	slots []*Expr
+	n     int
+}
+
+func (x *exprs) get(d digest) *Expr {
+	for i := x.slot(d); len(x.slots) > 0; i = (i + 1) % len(x.slots) {
+		if e := x.slots[i]; e == nil || e.digest == d {
+			return e
+		}
+	}
+	return nil
+}
+
+func (x *exprs) slot(d digest) int { return int(d[0]) & (len(x.slots) - 1) } // the number of which is a power of two
+
+// put adds an expression, which is not there yet.
+func (x *exprs) put(e *Expr) {
+	if x.n++; 4*x.n > 3*len(x.slots) {
+		old := x.slots
+		x.slots = make([]*Expr, max(2*len(old), 128))
+		for _, e := range old {
+			if e != nil {
+				x.place(e)
+			}
+		}
+	}
+	x.place(e)
+}
+
+func (x *exprs) place(e *Expr) {
+	i := x.slot(e.digest)
+	for x.slots[i] != nil {
+		i = (i + 1) % len(x.slots)
+	}
+	x.slots[i] = e
 }
 
 // describe fills what follows from the parts of an expression.
@@ -175,6 +218,10 @@ func (e *content) describe() {
 	switch e.kind {
 	case isByte:
 		e.regular, e.short = true, 1
+	case isText:
+		e.short = min(int32(len(e.text))+e.b.short, longestRest)
+		e.first.Add(e.text[0], e.text[0])
+		e.inherit(e.b)
 	case isCat:
 		e.nullable, e.short = e.a.nullable && e.b.nullable, min(e.a.short+e.b.short, longestRest)
 		e.first, e.calling = e.a.first, e.a.calling
@@ -222,7 +269,7 @@ func (e *content) inherit(parts ...*Expr) {
 		e.depth = max(e.depth, p.depth)
 		e.regular, e.boolean, e.counts = e.regular && p.regular, e.boolean || p.boolean, e.counts || p.counts
 	}
-	if e.kind != isCat {
+	if e.kind != isCat && e.kind != isText {
 		e.depth++
 	}
 }
@@ -235,14 +282,72 @@ func (t *table) class(s Set) *Expr {
 	return t.intern(content{kind: isByte, first: s})
 }
 
-// literal is a text and what follows it.
-func (t *table) literal(text string, then *Expr) *Expr {
-	for i := len(text) - 1; i >= 0; i-- {
-		var s Set
-		s.Add(text[i], text[i])
-		then = t.cat(t.class(s), then)
+// mostText bounds the bytes of one isText, as what is left of it behind each byte is one too.
+const mostText = 64
+
+// text is a text and what follows it. Single bytes behind each other are in one expression, as many as may be, counted from the
+// last one: so it is the same expression whatever it was made of.
+func (t *table) text(s string, then *Expr) *Expr {
+	if then == t.never {
+		return then
+	}
+	if lead, rest := t.lead(then); lead != "" && len(lead) < mostText {
+		n := max(len(s)+len(lead)-mostText, 0)
+		s, lead = s[:n], s[n:]+lead
+		then = t.run(lead, rest)
+	}
+	for len(s) > 0 {
+		n := max(len(s)-mostText, 0)
+		then = t.run(s[n:], then)
+		s = s[:n]
 	}
 	return then
+}
+
+func (t *table) run(s string, then *Expr) *Expr {
+	if len(s) == 1 && then == t.empty {
+		var one Set
+		one.Add(s[0], s[0])
+		return t.class(one)
+	}
+	return t.intern(content{kind: isText, text: s, b: then})
+}
+
+// lead is the text that an expression begins with, as far as it is in one, and what follows it.
+func (t *table) lead(e *Expr) (string, *Expr) {
+	if e.kind == isText {
+		return e.text, e.b
+	}
+	if b, ok := e.single(); ok {
+		return string([]byte{b}), t.empty
+	}
+	return "", e
+}
+
+// behind is what follows the first n bytes of the text that an expression begins with.
+func (t *table) behind(e *Expr, n int) *Expr {
+	lead, rest := t.lead(e)
+	if n == len(lead) {
+		return rest
+	}
+	return t.run(lead[n:], rest)
+}
+
+// single tells whether an expression is one byte that is known.
+func (e *Expr) single() (b byte, ok bool) {
+	if e.kind != isByte {
+		return 0, false
+	}
+	for i, w := range e.first {
+		if w == 0 {
+			continue
+		}
+		if ok || w&(w-1) != 0 {
+			return 0, false
+		}
+		b, ok = byte(i<<6|bits.TrailingZeros64(w)), true
+	}
+	return b, ok
 }
 
 // cat is a and then b.
@@ -255,19 +360,33 @@ func (t *table) cat(a, b *Expr) *Expr {
 	case b == t.empty:
 		return a
 	}
-	var heads []*Expr
-	for ; a.kind == isCat; a = a.b {
-		heads = append(heads, a.a)
+	var parts []*Expr
+	for ; a.kind == isCat || a.kind == isText && a.b != t.empty; a = a.b {
+		parts = append(parts, a)
 	}
 	b = t.cat2(a, b)
-	for _, h := range slices.Backward(heads) {
-		b = t.cat2(h, b)
+	for _, p := range slices.Backward(parts) {
+		b = t.again(p, b)
 	}
 	return b
 }
 
+// again is an isCat or isText with something else behind it.
+func (t *table) again(e, then *Expr) *Expr {
+	if e.kind == isText {
+		return t.text(e.text, then)
+	}
+	return t.cat2(e.a, then)
+}
+
 // cat2 is cat of what is not empty, where a is no isCat. Repetitions of the same are one.
 func (t *table) cat2(a, b *Expr) *Expr {
+	if b == t.empty {
+		return a
+	}
+	if lead, _ := t.lead(a); lead != "" {
+		return t.text(lead, b)
+	}
 	next, rest := t.split(b)
 	if a.kind == isRepeat && next.kind == isRepeat && a.a == next.a {
 		if least, most := int(a.min)+int(next.min), a.most(next); least <= MaxRepeat && most <= MaxRepeat {
@@ -398,11 +517,12 @@ func (p *places[K]) at(key K) (int, bool) {
 	return p.n - 1, false
 }
 
-// heads joins alternatives with the same head, and repetitions of the same before the same.
+// heads joins alternatives that begin with the same byte or have the same head, and repetitions of the same before the same.
 func (t *table) heads(list []*Expr) []*Expr {
 	if len(list) < 2 {
 		return list
 	}
+	list = t.texts(list)
 	var met places[headed]
 	var more map[int][]*Expr // rests of alternatives that have a head in common, by place
 	joined, apart := list[:0], []*Expr(nil)
@@ -432,9 +552,57 @@ func (t *table) heads(list []*Expr) []*Expr {
 	return append(joined, apart...)
 }
 
+// texts joins alternatives that begin with the same byte.
+func (t *table) texts(list []*Expr) []*Expr {
+	var met places[byte]
+	var alike map[int][]*Expr // further ones that begin with the same byte, by place
+	joined, others := list[:0], []*Expr(nil)
+	for _, e := range list {
+		lead, _ := t.lead(e)
+		if lead == "" {
+			others = append(others, e)
+		} else if i, ok := met.at(lead[0]); !ok {
+			joined = append(joined, e)
+		} else {
+			if alike == nil {
+				alike = map[int][]*Expr{}
+			}
+			alike[i] = append(alike[i], e)
+		}
+	}
+	for i, more := range alike {
+		common, _ := t.lead(joined[i])
+		for _, e := range more {
+			lead, _ := t.lead(e)
+			common = common[:shared(common, lead)]
+		}
+		more = append(more, joined[i])
+		for k, e := range more {
+			more[k] = t.behind(e, len(common))
+		}
+		joined[i] = t.text(common, t.or(more...))
+	}
+	return append(joined, others...)
+}
+
+// shared is how many bytes two texts begin with in common.
+func shared(a, b string) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
 // meets tells whether two repetitions of the same together are one.
 func (e *Expr) meets(o *Expr) bool {
 	return int(e.min) <= int(o.max)+1 && int(o.min) <= int(e.max)+1
+}
+
+// tail is what follows the first byte of an alternative.
+type tail struct {
+	text string
+	rest *Expr
 }
 
 // tails joins single bytes before the same rest.
@@ -442,15 +610,27 @@ func (t *table) tails(list []*Expr) []*Expr {
 	if len(list) < 2 {
 		return list
 	}
-	var met places[*Expr]
+	var met places[tail]
 	joined, others := list[:0], []*Expr(nil)
 	for _, e := range list {
-		if e.kind != isCat || e.a.kind != isByte {
+		var rest tail
+		switch {
+		case e.kind == isText && len(e.text) > 1:
+			rest = tail{e.text[1:], e.b}
+		case e.kind == isText, e.kind == isCat && e.a.kind == isByte:
+			rest.text, rest.rest = t.lead(e.b)
+		default:
 			others = append(others, e)
 			continue
 		}
-		if i, ok := met.at(e.b); ok {
-			joined[i] = t.cat(t.class(joined[i].a.first.Or(e.a.first)), e.b)
+		if i, ok := met.at(rest); ok {
+			before := joined[i]
+			then := before.b
+			if before.kind == isText {
+				then = t.behind(before, 1)
+			}
+			firsts := e.first.Or(before.first)
+			joined[i] = t.cat2(t.class(firsts), then)
 		} else {
 			joined = append(joined, e)
 		}
@@ -553,17 +733,14 @@ func (t *table) choice(texts []string, n int) *Expr {
 			i++
 		}
 		last := texts[i-1]
-		common := n
-		for common < len(texts[0]) && common < len(last) && texts[0][common] == last[common] {
-			common++
-		}
+		common := n + shared(texts[0][n:], last[n:])
 		rest := t.empty
 		if i > 1 {
 			rest = t.choice(texts[:i], common)
 		} else {
 			common = len(last)
 		}
-		alts, texts = append(alts, t.literal(last[n:common], rest)), texts[i:]
+		alts, texts = append(alts, t.text(last[n:common], rest)), texts[i:]
 	}
 	return t.or(alts...)
 }
@@ -601,6 +778,9 @@ func (e *Expr) show(b *bytes.Buffer) {
 		if fmt.Fprintf(b, "%q", all[0]); len(all) > 1 {
 			fmt.Fprintf(b, "…%q", all[len(all)-1])
 		}
+	case isText:
+		fmt.Fprintf(b, "%q ", e.text)
+		e.b.show(b)
 	case isCat:
 		e.a.show(b)
 		b.WriteByte(' ')

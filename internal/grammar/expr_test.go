@@ -59,6 +59,37 @@ func shortest(b *Builder, e *Expr) string {
 	return "nothing"
 }
 
+// TestTexts: a text is the same expression whatever it was made of, and so is what is left of it.
+func TestTexts(t *testing.T) {
+	b := NewBuilder()
+	long := strings.Repeat("abcdefgh", 3*mostText/8) + "xyz"
+	var bytes []*Expr
+	for i := range len(long) {
+		bytes = append(bytes, b.Literal(long[i:i+1]))
+	}
+	digit := b.Repeat(b.Or(b.Literal("0"), b.Literal("1")), 1, -1)
+	for _, end := range []*Expr{b.Empty(), digit} {
+		whole := b.Seq(b.Literal(long), end)
+		byByte := end
+		for _, e := range slices.Backward(bytes) {
+			byByte = b.Seq(e, byByte)
+		}
+		if b.Seq(b.Seq(bytes...), end) != whole || byByte != whole {
+			t.Errorf("%v is made in several ways", whole)
+		}
+		for n := range len(long) + 1 {
+			rest := b.Seq(b.Literal(long[n:]), end)
+			if b.Seq(b.Literal(long[:n]), rest) != whole || b.After(whole, long[:n]) != rest {
+				t.Fatalf("%v does not go on with %v behind %d bytes", whole, rest, n)
+			}
+			other := b.Seq(b.Literal(long[:n]), b.Literal("#"))
+			if n > 0 && b.After(b.Or(whole, other), long[:n-1]) != b.Or(b.After(whole, long[:n-1]), b.Literal(long[n-1:n]+"#")) {
+				t.Fatalf("%v or %v", whole, other)
+			}
+		}
+	}
+}
+
 // TestSameExprs: what is equal is one.
 func TestSameExprs(t *testing.T) {
 	b := NewBuilder()
@@ -156,7 +187,7 @@ func TestCompile(t *testing.T) {
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if name == "alternative" && g.start.body != g.t.literal("a", g.t.empty) {
+		if name == "alternative" && g.start.body != g.t.text("a", g.t.empty) {
 			t.Errorf("%s: %v", name, g.start.body)
 		}
 	}

@@ -210,7 +210,7 @@ func (g *Grammar) cut(h horizon) seen {
 		return p.at
 	}
 	switch e.kind {
-	case isCat:
+	case isText, isCat:
 		return g.cutAll(h)
 	case isOr, isAnd:
 		parts := make([]*Expr, len(e.args))
@@ -242,7 +242,7 @@ func (g *Grammar) cut(h horizon) seen {
 func (g *Grammar) cutAll(h horizon) seen {
 	var ends []*Expr
 	at := h.of
-	for ; at.kind == isCat && at.counts; at = at.b {
+	for ; (at.kind == isText || at.kind == isCat) && at.counts; at = at.b {
 		if _, ok := g.horizons[horizon{at, h.bytes, h.within}]; ok {
 			break
 		}
@@ -250,8 +250,12 @@ func (g *Grammar) cutAll(h horizon) seen {
 	}
 	n := g.cut(horizon{at, h.bytes, h.within})
 	for _, e := range slices.Backward(ends) {
-		p := g.cut(horizon{e.a, h.bytes, h.within})
-		n = seen{g.t.cat(p.at, n.at), min(n.least, p.least)}
+		if e.kind == isText {
+			n.at = g.t.text(e.text, n.at)
+		} else {
+			p := g.cut(horizon{e.a, h.bytes, h.within})
+			n = seen{g.t.cat(p.at, n.at), min(n.least, p.least)}
+		}
 		g.horizons[horizon{e, h.bytes, h.within}] = n
 	}
 	return n
@@ -306,7 +310,7 @@ func (w *walker) like(v *Vocab, e *Expr, tier int) (*Expr, *mask) {
 			continue
 		}
 		s := w.s.step(e, k.b)
-		if s.next == nil || s.next == e || len(s.tops) > 0 || w.s.step(s.next, k.b) != &s.next.state.as {
+		if s.next == nil || s.next == e || s.into != nil || w.s.step(s.next, k.b) != &s.next.state.as {
 			continue
 		}
 		if tokens[s.next] += k.last - k.from; int(tokens[s.next]) < len(t.ids)/4 {
@@ -331,7 +335,7 @@ func (w *walker) visit(k *branch, depth int) (further bool) {
 	var left bool
 	if beside != nil {
 		step := w.s.step(beside, k.b)
-		if beside = step.next; len(step.tops) > 0 {
+		if beside = step.next; step.into != nil {
 			beside = nil
 		}
 	}
@@ -349,7 +353,7 @@ func (w *walker) visit(k *branch, depth int) (further bool) {
 		return false
 	default:
 		step := w.s.step(at, k.b)
-		if len(step.tops) > 0 {
+		if step.into != nil {
 			w.s.begin(at)
 			w.s.push(k.b)
 			w.base = depth
@@ -498,7 +502,7 @@ func (g *Grammar) findStays(e *Expr, u *Budget) {
 	}
 	kinds := ^noChars
 	for b := range utf8.RuneSelf {
-		if s := g.step(e, byte(b), u); s.next != e || len(s.tops) > 0 {
+		if s := g.step(e, byte(b), u); s.next != e || s.into != nil {
 			kinds &^= kindOf(byte(b))
 		}
 	}
@@ -521,7 +525,7 @@ func (g *Grammar) staysBeyond(e *Expr, u *Budget) bool {
 				continue
 			}
 			s := g.step(p.at, byte(b), u)
-			if s.next == nil || len(s.tops) > 0 || u.Spent() {
+			if s.next == nil || s.into != nil || u.Spent() {
 				return false
 			}
 			g.mu.Lock()

@@ -130,7 +130,7 @@ func (s *stack) only() (only byte, ok bool) {
 func (s *stack) may(c byte) bool {
 	for _, it := range s.top() {
 		s.budget.spend(1)
-		if next := s.step(it.at, c); next.next != nil || len(next.tops) > 0 {
+		if next := s.step(it.at, c); next.next != nil || next.into != nil {
 			return true
 		}
 	}

@@ -3,13 +3,19 @@ package grammar
 import "encoding/binary"
 
 // family is members that come in any order, each at most once, with something between them: as those of an object in JSON. Which
-// came is part of the state (Expr.left), so the orders need not be told apart beforehand.
+// came is part of the state (group.left), so the orders need not be told apart beforehand.
 type family struct {
 	between  *Expr
 	others   *Expr   // come any number of times
 	list     []*Expr // required ones first
 	required int
 	digest   digest
+}
+
+// group is the members of a family that did not come yet.
+type group struct {
+	family *family
+	left   bitset
 }
 
 // bitset is a set of members, by their place.
@@ -47,7 +53,7 @@ func (t *table) newFamily(between, others *Expr, required, optional []*Expr) (*f
 
 // members is one or more of those that are left, among them all that are required.
 func (t *table) members(f *family, left bitset) *Expr {
-	e := content{kind: isMembers, family: f, left: left}
+	e := content{kind: isMembers, group: &group{f, left}}
 	some := false
 	if f != nil {
 		e.each(func(int, *Expr) { some = true })
@@ -60,7 +66,7 @@ func (t *table) members(f *family, left bitset) *Expr {
 
 // more is what follows a member: nothing, if all are there that must, or further ones.
 func (t *table) more(f *family, left bitset) *Expr {
-	e := content{kind: isMore, family: f, left: left}
+	e := content{kind: isMore, group: &group{f, left}}
 	switch next := t.members(f, left); {
 	case next == t.never:
 		return t.empty

@@ -113,7 +113,7 @@ func (s *stack) push(c byte) bool {
 		if next.next != nil {
 			s.add(item{next.next, it.in})
 		}
-		if len(next.tops) > 0 {
+		if next.into != nil {
 			s.enter(next, it.in, fresh)
 		}
 	}
@@ -124,11 +124,11 @@ func (s *stack) push(c byte) bool {
 // enter enters the rules that a step calls. Those from fresh on were entered at this place.
 func (s *stack) enter(next *step, in int32, fresh int) {
 	at := s.at[:0]
-	for i := range next.called {
+	for i := range next.into.called {
 		if s.budget.Spent() {
 			return
 		}
-		rule, k := next.called[i].rule, fresh
+		rule, k := next.into.called[i].rule, fresh
 		for k < len(s.entered) && s.entered[k].rule != rule {
 			k++
 		}
@@ -138,11 +138,11 @@ func (s *stack) enter(next *step, in int32, fresh int) {
 		at = append(at, int32(k))
 	}
 	s.at = at
-	for i := range next.called {
+	for i := range next.into.called {
 		if s.budget.Spent() {
 			return
 		}
-		for _, l := range next.called[i].back {
+		for _, l := range next.into.called[i].back {
 			switch {
 			case l.in >= 0:
 				s.link(at[i], link{l.then, at[l.in]})
@@ -155,7 +155,7 @@ func (s *stack) enter(next *step, in int32, fresh int) {
 			}
 		}
 	}
-	for _, t := range next.tops {
+	for _, t := range next.into.tops {
 		s.add(item{t.at, at[t.in]})
 	}
 }

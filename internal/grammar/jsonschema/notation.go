@@ -176,11 +176,11 @@ func (o Options) allowsName(b *grammar.Builder, name string) bool {
 }
 
 // declared is a member of that name: what comes before its value, and that.
-func (c *compiler) declared(name string, rules []*rule) (key []*grammar.Expr, value *grammar.Expr) {
+func (c *compiler) declared(name string, rules []*rule) (key, value *grammar.Expr) {
 	if c.each != nil {
-		return nil, c.each(c.b.Literal(name), c.parts(rules))
+		return c.b.Empty(), c.each(c.b.Literal(name), c.parts(rules))
 	}
-	return append(c.bytes(c.o.name(name)), c.colon), c.value(rules)
+	return c.b.Seq(c.b.Literal(c.o.name(name)), c.colon), c.value(rules)
 }
 
 // undeclared are members of any of some names.

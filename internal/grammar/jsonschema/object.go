@@ -11,8 +11,8 @@ import (
 // declared is a member that a form names.
 type declared struct {
 	name     string
-	key      []*grammar.Expr // the name and a colon, byte by byte
-	value    *grammar.Expr   // Never where there can be no such member
+	key      *grammar.Expr // the name and a colon
+	value    *grammar.Expr // Never where there can be no such member
 	required bool
 }
 
@@ -26,19 +26,8 @@ func (o *objects) member(comma bool, m *declared, value *grammar.Expr, then ...*
 	if comma {
 		parts = append(parts, o.comma)
 	}
-	o.scratch = append(append(append(parts, m.key...), value), then...)
+	o.scratch = append(append(parts, m.key, value), then...)
 	return o.b.Seq(o.scratch...)
-}
-
-// bytes are the parts of a literal.
-func (c *compiler) bytes(text string) []*grammar.Expr {
-	out := make([]*grammar.Expr, len(text))
-	for i := range len(text) {
-		var s grammar.Set
-		s.Add(text[i], text[i])
-		out[i] = c.b.Byte(s)
-	}
-	return out
 }
 
 // mostPatterns is how many patterns of an object's members are told apart in all their combinations.
