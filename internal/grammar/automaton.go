@@ -22,7 +22,7 @@ type state struct {
 
 // step is where a byte leads: to another state of the same rule, and into rules that it calls. It does not change.
 type step struct {
-	next *Expr   // nil for nowhere
+	next *Expr    // nil for nowhere
 	into *calling // nil for none
 }
 

@@ -31,8 +31,8 @@ type content struct {
 	a, b     *Expr
 	text     string
 	args     []*Expr // in the order of their digests
-	*group            // of members
-	min, max int32 // of a repetition of a
+	*group           // of members
+	min, max int32   // of a repetition of a
 	rule     *Rule
 	first    Set // bytes that its texts begin with; with intersections or complements there may be more
 	digest   digest
