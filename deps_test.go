@@ -23,9 +23,9 @@ var layers = map[string][]string{
 		"convert", "tokenizer", "backend", "backend/cpu", "kernel", "kv", "quant", "config", "console", "demo", "regular"},
 
 	"server":         {"wire", "chat", "config"},
-	"wire":           {"chat"},
+	"wire":           {"chat", "schema", "grammar/jsonschema"},
 	"wire/anthropic": {"wire", "chat"},
-	"wire/openai":    {"wire", "chat", "schema", "grammar/jsonschema"},
+	"wire/openai":    {"wire", "chat"},
 	"wire/responses": {"wire", "wire/openai", "chat", "store"},
 	"wire/wiretest":  {"wire", "chat"},
 	"store":          {"regular"},

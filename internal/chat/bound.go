@@ -32,7 +32,7 @@ const (
 	BoundWhole        Bound = "whole"        // bytes of text that the tokenizer has to take as one
 	BoundTemplate     Bound = "template"     // steps, depth and bytes of rendering one prompt
 	BoundRunaway      Bound = "runaway"      // tokens of a reply that repeat one run and will not end; it ends as at its max tokens
-	BoundSchema       Bound = "schema"       // steps of comparing a reply with the schema of its response_format
+	BoundSchema       Bound = "schema"       // steps of comparing a reply with the schemas that it was asked to follow
 )
 
 // Boundf makes an Invalid error about the field at param that met bound b.

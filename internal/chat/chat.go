@@ -155,8 +155,9 @@ type ToolResult struct {
 type Tool struct {
 	Name, Description string
 	Parameters        json.RawMessage
-	Strict            bool
-	Deferred          bool // callable, but not rendered with the tools: its schema stands in a tool result
+	Strict            bool   // its calls have to be held to all of the schema
+	Path              string // where in the client's JSON the schema stands, for errors
+	Deferred          bool   // callable, but not rendered with the tools: its schema stands in a tool result
 }
 
 // ChoiceKind is how far the model is free to call tools.
@@ -281,7 +282,7 @@ type Usage struct {
 
 	Mended []string // calls with another name than the model wrote, or that leaked, each with its names
 
-	Enforced bool // the text is held to all of Request.Form while it is written
+	Form Outcome // of the form that was asked for, "": none was; of a choice that has ended, that of the reply so far
 
 	Dropped int // messages that were left out of the conversation so that it fits
 
@@ -294,6 +295,17 @@ type Usage struct {
 	Prefill time.Duration // from there to the first token
 	Decode  time.Duration // from there to the end
 }
+
+// Outcome is what became of the form that a request asks for: of its text, of the calls that it demands, and of those of strict
+// tools.
+type Outcome string
+
+const (
+	Enforced  Outcome = "enforced"  // the reply is held to all of it while it is written
+	Checked   Outcome = "checked"   // it was not, and is of it all the same
+	Unmet     Outcome = "unmet"     // it is not of it
+	Unchecked Outcome = "unchecked" // nobody has compared them: not yet, or it takes too much work or what is not supported
+)
 
 // Model describes a served model to clients.
 type Model struct {

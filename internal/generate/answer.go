@@ -394,8 +394,27 @@ func (k *heldForm) guide(n int) *answer {
 	return x
 }
 
-// enforced tells whether the text is held to all of the form.
-func (k *heldForm) enforced() bool { return k != nil && len(k.form.unheld) == 0 }
+// enforced tells whether the reply is held to all of the form.
+func (k *heldForm) enforced() bool { return k != nil && len(k.form.unheld)+len(k.form.ofTools) == 0 }
+
+// formOutcome tells what is known of the form that a request asks for before the reply begins.
+func formOutcome(r *chat.Request, p *prompt, text, demand *heldForm) chat.Outcome {
+	held, asked := text.enforced(), r.Form != nil
+	switch {
+	case p.raw:
+	case r.Choice.Demands():
+		held, asked = demand.enforced(), true
+	case r.Choice.Kind != chat.ChoiceNone && slices.ContainsFunc(r.Tools, func(t chat.Tool) bool { return t.Strict }):
+		held, asked = false, true
+	}
+	switch {
+	case !asked:
+		return ""
+	case held:
+		return chat.Enforced
+	}
+	return chat.Unchecked
+}
 
 // next takes note of a token and says what may follow; free that anything may, as far as the form goes.
 func (x *answer) next(id int32) (only sample.Set, free bool, err error) {

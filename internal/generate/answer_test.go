@@ -101,7 +101,7 @@ type outcome struct {
 	calls     []string
 	args      []string // of the calls
 	finish    chat.Finish
-	enforced  bool
+	form      chat.Outcome
 	logprobs  string // bytes of the tokens of its text
 }
 
@@ -124,7 +124,7 @@ func outcomeOf(t *testing.T, g *Generator, r *chat.Request) (out outcome, err er
 		}
 		switch e.Kind {
 		case chat.EventStart:
-			out.enforced = e.Usage.Enforced
+			out.form = e.Usage.Form
 		case chat.EventText:
 			out.texts[e.Choice] += e.Text
 			for _, l := range e.Logprobs {
@@ -170,7 +170,7 @@ func TestAnswers(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if !got.enforced || got.logprobs != got.texts[0] {
+				if got.form != chat.Enforced || got.logprobs != got.texts[0] {
 					t.Errorf("%+v", got)
 				}
 				if got.finish != chat.FinishStop {
@@ -260,7 +260,7 @@ func TestAnswersBegin(t *testing.T) {
 				if name == "goes on" {
 					ok = regexp.MustCompile(`^[a-c]{2}$`).MatchString(got.texts[0])
 				}
-				if !got.enforced || got.logprobs != got.texts[0] || strings.TrimSpace(got.reasoning) != c.reasoning || ok == c.call || (len(got.calls) > 0) != c.call ||
+				if got.form != chat.Enforced || got.logprobs != got.texts[0] || strings.TrimSpace(got.reasoning) != c.reasoning || ok == c.call || (len(got.calls) > 0) != c.call ||
 					!c.call && got.finish != chat.FinishStop {
 					t.Fatalf("%+v", got)
 				}
@@ -350,7 +350,7 @@ func TestAnswersOfFamilies(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s%s: %v", name, what, err)
 				}
-				if free[name+what] = !got.enforced; !got.enforced {
+				if free[name+what] = got.form != chat.Enforced; got.form != chat.Enforced {
 					var e *chat.Error
 					_, err := outcomeOf(t, g, &chat.Request{Form: &chat.Form{Strict: true, Path: "response_format"}, Tools: tools})
 					if !errors.As(err, &e) || e.Kind != chat.Invalid || e.Param != "response_format" {

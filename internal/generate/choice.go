@@ -22,6 +22,7 @@ type reply struct {
 	repaired func(dialect.Repair)
 	ends     bool      // runaway choices are ended
 	form     *heldForm // what the text is held to; nil: nothing
+	outcome  chat.Outcome
 }
 
 // sequence is the tokens of a choice and what guides them.

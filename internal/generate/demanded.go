@@ -11,6 +11,7 @@ import (
 	"hearth/internal/chat"
 	"hearth/internal/dialect"
 	"hearth/internal/grammar"
+	"hearth/internal/grammar/jsonschema"
 )
 
 // newDemand is the form of the calls that a request demands, in the family's own notation; nil where it demands none that the
@@ -34,11 +35,14 @@ func (a *answerForms) newDemand(ctx context.Context, r *chat.Request, p *prompt,
 	form, err := a.forms.get(fmt.Sprint("calls", o.One), texts, func() (*madeForm, error) {
 		f, err := callform.New(ctx, n, tools, o)
 		if err != nil {
-			return nil, demandError(err)
+			return nil, demandError(r, err)
 		}
-		return &madeForm{Grammar: f.Grammar}, nil
+		return &madeForm{Grammar: f.Grammar, ofTools: f.Unheld}, nil
 	})
 	if err != nil {
+		return nil, err
+	}
+	if err := strictTools(r, form.ofTools); err != nil {
 		return nil, err
 	}
 	k := &heldForm{answerForms: a, vocab: a.vocab(), form: form, path: "tools", raw: true, begun: a.literal(p.forced), prompt: p}
@@ -50,9 +54,32 @@ func (a *answerForms) newDemand(ctx context.Context, r *chat.Request, p *prompt,
 }
 
 // demandError is what a request gets that demands calls which no grammar can be made of.
-func demandError(err error) error {
+func demandError(r *chat.Request, err error) error {
 	if errors.Is(err, grammar.ErrNothing) {
 		return chat.Boundf(chat.BoundEndless, "tools", "tool_choice asks for a call, and none can be written: no arguments follow the schema, or the name of the tool has no place in the form of the model's calls")
 	}
+	var of *callform.ToolError
+	if errors.As(err, &of) {
+		return formError(schemaPath(r, of.Name), err)
+	}
 	return formError("tools", err)
+}
+
+// schemaPath is where the schema of a tool stands.
+func schemaPath(r *chat.Request, name string) string {
+	i := slices.IndexFunc(r.Tools, func(t chat.Tool) bool { return t.Name == name })
+	if i < 0 || r.Tools[i].Path == "" {
+		return "tools"
+	}
+	return r.Tools[i].Path
+}
+
+// strictTools is an error where calls of a strict tool are not held to all of its schema: unheld has the keywords, by the tool.
+func strictTools(r *chat.Request, unheld map[string][]jsonschema.Unheld) error {
+	for _, t := range r.Tools {
+		if not := unheld[t.Name]; t.Strict && len(not) > 0 {
+			return chat.Invalidf(schemaPath(r, t.Name), "calls of the strict tool %q have to be held to all that its schema says, and this is not: %s; leave it out, or send strict: false to have calls checked afterwards", t.Name, not[0])
+		}
+	}
+	return nil
 }

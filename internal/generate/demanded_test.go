@@ -40,7 +40,7 @@ func TestDemanded(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			if len(got.calls) != 1 || strings.TrimSpace(got.texts[0]) != "" {
+			if len(got.calls) != 1 || strings.TrimSpace(got.texts[0]) != "" || got.form != chat.Enforced {
 				t.Fatalf("%s: %+v", name, got)
 			}
 			tool, args := got.calls[0], got.args[0]
@@ -80,6 +80,30 @@ func TestDemandedErrors(t *testing.T) {
 			if !errors.As(err, &e) || e.Kind != chat.Invalid || e.Param != "tools" || !strings.Contains(e.Msg, msg) {
 				t.Errorf("%s: %s: %v", name, schema, err)
 			}
+		}
+	}
+}
+
+// TestDemandedStrict: a keyword that calls are not held to is refused of strict tools, with its place, and told of others.
+func TestDemandedStrict(t *testing.T) {
+	const schema = `{"type": "object", "properties": {"a": {"type": "array", "items": {"type": "integer"}, "uniqueItems": true, "maxItems": 2}}, "additionalProperties": false}`
+	for _, name := range []string{"qwen3_coder", "mistral", "lfm2", "gemma4"} {
+		g, _ := withConfig(t, toolless["chatml"], func(c *Config) { c.ToolParser = name })
+		newDrawer(t, g, "")
+		tools := []chat.Tool{{Name: "g", Strict: true, Path: "tools[0].parameters"}, {Name: "f", Parameters: json.RawMessage(schema), Path: "tools[1].parameters"}}
+		r := &chat.Request{Tools: tools, Choice: chat.ToolChoice{Kind: chat.ChoiceNamed, Name: "f", Single: true}, MaxTokens: 500}
+		if got, err := outcomeOf(t, g, r); err != nil || got.form != chat.Unchecked {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+		tools[1].Strict = true
+		_, err := outcomeOf(t, g, r)
+		var e *chat.Error
+		if !errors.As(err, &e) || e.Kind != chat.Invalid || e.Param != "tools[1].parameters" || !strings.Contains(e.Msg, `"f"`) || !strings.Contains(e.Msg, `uniqueItems at "/properties/a"`) {
+			t.Errorf("%s: %v", name, err)
+		}
+		r.Choice.Name = "g" // the other is not asked for
+		if got, err := outcomeOf(t, g, r); err != nil || got.form != chat.Enforced {
+			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
 }

@@ -157,7 +157,7 @@ func (g *Generator) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[ch
 		p.short = g.shortAdds(ctx, r, p) // while the first step runs
 		start.Usage.Short = p.short
 		glance(ctx, re.seqs[0].Started(), r.Patient)
-		start.Usage.Enforced = re.form.enforced()
+		start.Usage.Form = re.outcome
 		g.cached(start.Usage, p, r, re.seqs[0].Usage())
 		if !yield(start, nil) {
 			return
@@ -224,7 +224,7 @@ func (g *Generator) submit(ctx context.Context, r *chat.Request, p *prompt) (*re
 	ep := g.enginePrompt(r, p)
 	n := max(r.N, 1)
 	re := &reply{m: g.prompter, r: r, p: p, seqs: make([]sequence, n), repaired: g.repairs.count,
-		ends: g.cfg.RunawayStop && greedy(ep.Sampling), form: text}
+		ends: g.cfg.RunawayStop && greedy(ep.Sampling), form: text, outcome: formOutcome(r, p, text, demand)}
 	advice := g.advice(r, p)
 	for i := range n {
 		re.seqs[i].guide = g.calls.newGuide(r, p, form)

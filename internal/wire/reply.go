@@ -84,6 +84,7 @@ func (o Options) Stream(w http.ResponseWriter, r *http.Request, req *chat.Reques
 	switch {
 	case err == nil:
 		enc.Done(nil)
+		setOutcome(w.Header(), http.TrailerPrefix, InfoFrom(ctx).Usage)
 	case s.Err() != nil || gone(r.Context()):
 		InfoFrom(ctx).Err = ErrClientGone
 	case errors.Is(err, chat.ErrCut):
@@ -110,6 +111,7 @@ func (o Options) Collect(w http.ResponseWriter, r *http.Request, req *chat.Reque
 				w.Header().Set(PromptHeaders[i], value)
 			}
 		}
+		setOutcome(w.Header(), "", InfoFrom(r.Context()).Usage)
 		WriteJSON(w, http.StatusOK, enc.Body())
 	case gone(r.Context()):
 		InfoFrom(r.Context()).Err = ErrClientGone
@@ -142,11 +144,16 @@ func abort(r *http.Request, err error) {
 	panic(http.ErrAbortHandler)
 }
 
-// SchemaHeader says how far the text of a reply is what the request asked for, a schema or another form.
+// SchemaHeader says what became of the form that was asked for: chat.Enforced at once, the others behind the reply.
 const SchemaHeader = "X-Hearth-Schema"
 
-// SchemaEnforced is its value where the text is held to the form while it is written.
-const SchemaEnforced = "enforced"
+// setOutcome sets the SchemaHeader of a reply that has ended, unless that was told before; prefix is http.TrailerPrefix where the
+// headers are out.
+func setOutcome(h http.Header, prefix string, u *chat.Usage) {
+	if u != nil && u.Form != "" && h.Get(SchemaHeader) == "" {
+		h.Set(prefix+SchemaHeader, string(u.Form))
+	}
+}
 
 // PromptHeaders are the headers that say what became of a prompt.
 var PromptHeaders = [...]string{"X-Hearth-Cache", "X-Hearth-Parting", HistoryHeader, "X-Hearth-Max-Tokens", "X-Hearth-Truncation", SchemaHeader}
@@ -179,8 +186,8 @@ func promptHeaders(u *chat.Usage) (values [len(PromptHeaders)]string) {
 	if u.Dropped > 0 {
 		dropped = "dropped=" + strconv.Itoa(u.Dropped)
 	}
-	if u.Enforced {
-		schema = SchemaEnforced
+	if u.Form == chat.Enforced {
+		schema = string(u.Form)
 	}
 	return [...]string{cache, PartingText(u), history, most, dropped, schema}
 }
@@ -226,6 +233,7 @@ func (o Options) feed(ctx context.Context, req *chat.Request, enc Encoder, yield
 	open := max(req.N, 1)
 	usage := &chat.Usage{}
 	info.Usage = usage
+	check := formCheck{ctx: ctx, req: req}
 	left := false // nobody reads on: the rest is only counted
 	for e, err := range guard(events) {
 		if err != nil {
@@ -233,6 +241,7 @@ func (o Options) feed(ctx context.Context, req *chat.Request, enc Encoder, yield
 			info.Finish = e.Finish
 			return asError(ctx, err)
 		}
+		check.event(&e)
 		switch e.Kind {
 		case chat.EventStart:
 			addUsage(usage, e.Usage)
@@ -268,7 +277,7 @@ func addUsage(sum, u *chat.Usage) {
 	}
 	sum.Disk, sum.Added, sum.Limit, sum.Dropped = u.Disk, u.Added, u.Limit, u.Dropped
 	sum.Prompt, sum.Cached, sum.Hit, sum.Common, sum.Parted, sum.Spliced = u.Prompt, u.Cached, u.Hit, u.Common, u.Parted, u.Spliced
-	sum.Around, sum.Replayed, sum.Enforced = u.Around, u.Replayed, sum.Enforced || u.Enforced
+	sum.Around, sum.Replayed, sum.Form = u.Around, u.Replayed, u.Form
 	for _, b := range u.Bounds {
 		if !slices.Contains(sum.Bounds, b) {
 			sum.Bounds = append(sum.Bounds, b)

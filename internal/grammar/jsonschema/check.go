@@ -90,6 +90,11 @@ func (r *reader) checker() *Checker {
 	return r.checks
 }
 
+// Continue gives c what last has left of its bound: checks of several schemas then share one.
+func (c *Checker) Continue(last *Checker) {
+	c.left, c.looked, c.spent = last.left, last.left, last.spent
+}
+
 // Check compares a value with the schema.
 func (c *Checker) Check(ctx context.Context, v *schema.Node) (verdict Verdict) {
 	var err error

@@ -125,6 +125,7 @@ func (d *decoder) tools(r *request, v wire.Value) {
 		tool := chat.Tool{
 			Name: d.String(t.Get("name")), Description: d.OptString(t.Get("description")),
 			Parameters: d.ObjectRaw(schema), Strict: d.Bool(t.Get("strict")), Deferred: d.Bool(t.Get("defer_loading")),
+			Path: schema.Path(),
 		}
 		switch {
 		case tool.Name == "":

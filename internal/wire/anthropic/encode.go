@@ -36,6 +36,7 @@ type usage struct {
 	Output        int           `json:"output_tokens"`
 	Details       outputDetails `json:"output_tokens_details"`
 	MaxTokens     int           `json:"hearth_max_tokens,omitempty"` // where max_tokens was lowered: to what
+	Schema        chat.Outcome  `json:"hearth_schema,omitempty"`     // what became of the form that was asked for
 }
 
 type outputDetails struct {
@@ -79,7 +80,7 @@ func (r *reply) usage(u *chat.Usage) usage {
 	read := max(min(u.Cached, prompt-1), 0)
 	added := max(min(u.Added, prompt-read-1), 0)
 	return usage{Input: prompt - read - added, CacheCreation: added, CacheRead: read,
-		Output: u.Output, Details: outputDetails{u.Reasoning}, MaxTokens: u.Limit}
+		Output: u.Output, Details: outputDetails{u.Reasoning}, MaxTokens: u.Limit, Schema: u.Form}
 }
 
 func (r *reply) toolUse(c *chat.ToolCall) toolUseBlock {

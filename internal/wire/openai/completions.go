@@ -65,7 +65,8 @@ func decodeCompletion(body wire.Value) (*completionRequest, *chat.Error) {
 	d.Sample(&r.Request, body)
 	d.choices(c, body)
 	v := body.Get("response_format")
-	d.Guided(&r.Request, body, d.Format(&r.Request, v, v.Get("json_schema")))
+	d.Format(&r.Request, v, v.Get("json_schema"))
+	d.Guided(&r.Request, body)
 	if n := d.Int(body.Get("logprobs"), 0, maxTop); n != nil {
 		c.logprobs, c.top = true, *n
 	}

@@ -22,7 +22,6 @@ type request struct {
 	chat.Request
 	stream       bool
 	includeUsage bool
-	format       *Format         // that the reply is checked against; nil: none
 	custom       map[string]bool // names of custom tools, whose input is text
 }
 
@@ -59,7 +58,8 @@ func decode(body wire.Value) (*request, *chat.Error) {
 	d.Sample(&r.Request, body)
 	d.Thinking(&r.Request, body)
 	f := body.Get("response_format")
-	r.format = d.Guided(&r.Request, body, d.Format(&r.Request, f, f.Get("json_schema")))
+	d.Format(&r.Request, f, f.Get("json_schema"))
+	d.Guided(&r.Request, body)
 	if err := d.Err(); err != nil {
 		return nil, err
 	}
@@ -196,39 +196,34 @@ func toggle(on bool) chat.Toggle {
 	return chat.Off
 }
 
-// Format reads a wanted format and puts it to the model in words. The reply is held to it, or else checked against it when it is
-// complete. A JSON Schema and whether it is strict stand in schema.
-func (d *Decoder) Format(r *chat.Request, v, schema wire.Value) *Format {
+// Format reads a wanted format and puts it to the model in words. A JSON Schema and whether it is strict stand in schema.
+func (d *Decoder) Format(r *chat.Request, v, schema wire.Value) {
 	if v.Absent() || !d.Want(v, wire.Object) {
-		return nil
+		return
 	}
 	switch kind := d.String(v.Get("type")); kind {
 	case "text":
-		return nil
 	case "json_object":
-		return d.json(r, v, v.Get("schema"), false)
+		d.json(r, v, v.Get("schema"), false)
 	case "json_schema":
-		if !d.Want(schema, wire.Object) {
-			return nil
+		if d.Want(schema, wire.Object) {
+			d.json(r, v, schema.Get("schema"), d.Bool(schema.Get("strict")))
 		}
-		return d.json(r, v, schema.Get("schema"), d.Bool(schema.Get("strict")))
 	default:
 		d.Fail(v.Get("type"), "unknown response format %s: must be text, json_object or json_schema", wire.Quote(kind))
-		return nil
 	}
 }
 
 // json wants JSON where v stands: any object, or what a schema says.
-func (d *Decoder) json(r *chat.Request, v, schema wire.Value, strict bool) *Format {
-	f := &Format{}
+func (d *Decoder) json(r *chat.Request, v, schema wire.Value, strict bool) {
 	form := &chat.Form{Path: v.Path(), Strict: strict}
+	var source json.RawMessage
 	if !schema.Absent() {
-		f.schema = d.Compact(schema)
-		form.Kind, form.Source, form.Path = chat.FormSchema, string(f.schema), schema.Path()
+		source = d.Compact(schema)
+		form.Kind, form.Source, form.Path = chat.FormSchema, string(source), schema.Path()
 	}
 	d.form(r, v, form)
-	wire.AppendSystem(r, wire.JSONInstruction(f.schema))
-	return f
+	wire.AppendSystem(r, wire.JSONInstruction(source))
 }
 
 // form sets what the text has to be, which is told once.
@@ -240,8 +235,8 @@ func (d *Decoder) form(r *chat.Request, v wire.Value, form *chat.Form) {
 }
 
 // Guided reads what other servers have for the form of a text: guided_json and the like, structured_outputs, grammar and
-// json_schema. format is what was read of the API's own field.
-func (d *Decoder) Guided(r *chat.Request, body wire.Value, format *Format) *Format {
+// json_schema.
+func (d *Decoder) Guided(r *chat.Request, body wire.Value) {
 	within := func(string) (none wire.Value) { return none }
 	if v := body.Get("structured_outputs"); !v.Absent() && d.Want(v, wire.Object) {
 		within = v.Get
@@ -249,17 +244,17 @@ func (d *Decoder) Guided(r *chat.Request, body wire.Value, format *Format) *Form
 			d.Fail(v, "structural_tag is not supported: use json, regex, choice or grammar")
 		}
 		if v := within("json_object"); d.Bool(v) {
-			format = d.json(r, v, wire.Value{}, false)
+			d.json(r, v, wire.Value{}, false)
 		}
 	}
 	for _, v := range []wire.Value{body.Get("json_schema"), body.Get("guided_json"), within("json")} {
 		switch {
 		case v.Kind() == wire.String:
-			format = &Format{schema: json.RawMessage(d.String(v))}
-			d.form(r, v, &chat.Form{Kind: chat.FormSchema, Source: string(format.schema), Path: v.Path()})
-			wire.AppendSystem(r, wire.JSONInstruction(format.schema))
+			form := &chat.Form{Kind: chat.FormSchema, Source: d.String(v), Path: v.Path()}
+			d.form(r, v, form)
+			wire.AppendSystem(r, wire.JSONInstruction(json.RawMessage(form.Source)))
 		case !v.Absent() && d.Want(v, wire.Object):
-			format = d.json(r, v, v, false)
+			d.json(r, v, v, false)
 		}
 	}
 	for _, v := range []wire.Value{body.Get("guided_regex"), within("regex")} {
@@ -285,5 +280,4 @@ func (d *Decoder) Guided(r *chat.Request, body wire.Value, format *Format) *Form
 			d.form(r, v, form)
 		}
 	}
-	return format
 }

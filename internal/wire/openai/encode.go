@@ -1,13 +1,10 @@
 package openai
 
 import (
-	"context"
 	"encoding/json"
-	"net/http"
 	"strings"
 
 	"hearth/internal/chat"
-	"hearth/internal/wire"
 )
 
 // pingFrame keeps a silent stream alive: a comment, which every SSE parser drops.
@@ -15,7 +12,6 @@ const pingFrame = ": keep-alive\n\n"
 
 // reply is what both encoders know about the completion they produce.
 type reply struct {
-	ctx         context.Context // of the call
 	id          string
 	created     int64 // Unix seconds
 	model       string
@@ -26,8 +22,6 @@ type reply struct {
 	asReasoning bool // and into reasoning
 	newID       func(prefix string) string
 	custom      map[string]bool // names of custom tools
-	format      *Format
-	header      http.Header // of the HTTP reply
 	usage       chat.Usage
 }
 
@@ -38,6 +32,7 @@ type usage struct {
 	PromptDetails     promptDetails     `json:"prompt_tokens_details"`
 	CompletionDetails completionDetails `json:"completion_tokens_details"`
 	MaxTokens         int               `json:"hearth_max_tokens,omitempty"` // where it was lowered: to what
+	Schema            chat.Outcome      `json:"hearth_schema,omitempty"`     // what became of the form that was asked for
 }
 
 type promptDetails struct {
@@ -62,6 +57,7 @@ func (r *reply) count(u *chat.Usage) {
 		return
 	}
 	r.usage.Prompt, r.usage.Cached, r.usage.Added, r.usage.Limit = u.Prompt, u.Cached, u.Added, u.Limit
+	r.usage.Form = u.Form
 	r.usage.Output += u.Output
 	r.usage.Reasoning += u.Reasoning
 }
@@ -70,7 +66,7 @@ func (r *reply) usageBody() *usage {
 	u := &r.usage
 	return &usage{
 		Prompt: u.Prompt, Completion: u.Output, Total: u.Prompt + u.Output,
-		PromptDetails: promptDetails{u.Cached, u.Added}, CompletionDetails: completionDetails{u.Reasoning}, MaxTokens: u.Limit,
+		PromptDetails: promptDetails{u.Cached, u.Added}, CompletionDetails: completionDetails{u.Reasoning}, MaxTokens: u.Limit, Schema: u.Form,
 	}
 }
 
@@ -225,7 +221,6 @@ func (f *collectEncoder) Event(e *chat.Event) {
 	switch e.Kind {
 	case chat.EventStart:
 		f.count(e.Usage)
-		f.format.Begin(e.Usage)
 	case chat.EventText:
 		c.text.WriteString(e.Text)
 	case chat.EventReasoning:
@@ -258,7 +253,6 @@ func (f *collectEncoder) Body() any {
 		p.endArgs() // the reply may have been cut off in them
 		c := choice{Index: i, FinishReason: finishReason(p.finish)}
 		text, reasoning := p.text.String(), p.reasoning.String()
-		f.format.Look(f.ctx, text, p.finish)
 		c.Message = message{Role: "assistant", ToolCalls: p.calls}
 		c.Message.ReasoningContent, c.Message.Reasoning = f.reasoning(reasoning)
 		if text != "" || len(p.calls) == 0 {
@@ -268,9 +262,6 @@ func (f *collectEncoder) Body() any {
 			c.Logprobs = &logprobs{Content: append([]Logprob{}, p.logprobs...)} // a list, also of none
 		}
 		out.Choices = append(out.Choices, c)
-	}
-	if h := f.format.Header(); h != "" {
-		f.header.Set(wire.SchemaHeader, h)
 	}
 	return out
 }

@@ -2,8 +2,7 @@
 // chat.Requests and encodes chat.Events as completions, chunks and errors. The server mounts it; it never sees templates
 // or the engine. Shapes follow the types of the official SDKs (Python openai 3.52, Go openai-go/v3 3.95) and, for reasoning
 // and the extra sampling fields, what mlx-lm, vLLM and their clients have in common. Unknown fields are ignored. What a
-// response_format asks for is put to the model in words too; a reply that is not held to it is checked (grammar/jsonschema),
-// and says so. docs/openai.md has every field.
+// response_format asks for is put to the model in words too. docs/openai.md has every field.
 package openai
 
 import (
@@ -73,8 +72,8 @@ func (h handler) chat(w http.ResponseWriter, r *http.Request) {
 	defer body.Close()
 	h.Queued = body.Close
 	rep := reply{
-		ctx: r.Context(), id: h.NewID("chatcmpl-"), created: h.Now().Unix(), model: req.Model, fingerprint: "hearth-" + h.Version,
-		choices: max(req.N, 1), logprobs: req.Logprobs, newID: h.NewID, custom: req.custom, format: req.format, header: w.Header(),
+		id: h.NewID("chatcmpl-"), created: h.Now().Unix(), model: req.Model, fingerprint: "hearth-" + h.Version,
+		choices: max(req.N, 1), logprobs: req.Logprobs, newID: h.NewID, custom: req.custom,
 		asContent: h.Thinking != chat.Off && h.Reasoning != "reasoning", asReasoning: h.Thinking != chat.Off && h.Reasoning != "reasoning_content",
 	}
 	if req.stream {

@@ -1,9 +1,6 @@
 package openai
 
 import (
-	"net/http"
-	"strings"
-
 	"hearth/internal/chat"
 	"hearth/internal/wire"
 )
@@ -50,9 +47,8 @@ type streamEncoder struct {
 
 // streaming is what is known of one choice so far.
 type streaming struct {
-	open     toolCall        // the head of the call that was begun last
-	argBytes int             // of its arguments, sent so far
-	text     strings.Builder // kept only to be checked against a format
+	open     toolCall // the head of the call that was begun last
+	argBytes int      // of its arguments, sent so far
 }
 
 func newStreamEncoder(out *wire.Stream, r reply, includeUsage bool) *streamEncoder {
@@ -67,16 +63,12 @@ func (s *streamEncoder) Event(e *chat.Event) {
 	switch e.Kind {
 	case chat.EventStart:
 		s.count(e.Usage)
-		s.format.Begin(e.Usage)
 		empty := ""
 		for i := range s.choices {
 			s.send(chunkChoice{Index: i, Delta: delta{Role: "assistant", Content: &empty}})
 		}
 		return
 	case chat.EventText:
-		if s.format != nil && !s.format.held {
-			of.text.WriteString(e.Text)
-		}
 		if c.Logprobs == nil {
 			s.fragment(e)
 			return
@@ -110,24 +102,19 @@ func (s *streamEncoder) Event(e *chat.Event) {
 		}
 	case chat.EventFinish:
 		s.count(e.Usage)
-		s.format.Look(s.ctx, of.text.String(), e.Finish)
 		reason := finishReason(e.Finish)
 		c.FinishReason = &reason
 	}
 	s.send(c)
 }
 
-// Done ends the stream. A format that the reply missed is named in a trailer, because the headers are sent long since. An error
-// stands in a chunk of its own: clients take the mere presence of the key for failure.
+// Done ends the stream. An error stands in a chunk of its own: clients take the mere presence of the key for failure.
 func (s *streamEncoder) Done(e *chat.Error) {
 	switch {
 	case e != nil:
 		s.out.Event("", wire.Marshal(errorBody{NewErrorDetail(e)}))
 	case s.includeUsage:
 		s.out.Event("", wire.Marshal(usageChunk{s.chunk(), s.usageBody()}))
-	}
-	if h := s.format.Header(); h != "" {
-		s.header.Set(http.TrailerPrefix+wire.SchemaHeader, h)
 	}
 	s.out.Event("", []byte("[DONE]"))
 }

@@ -36,9 +36,10 @@ func (d *Decoder) function(r *request, fn wire.Value) {
 
 // Function reads the fields of a function.
 func (d *Decoder) Function(fn wire.Value) chat.Tool {
+	parameters := fn.Get("parameters")
 	return chat.Tool{
 		Name: d.String(fn.Get("name")), Description: d.OptString(fn.Get("description")),
-		Parameters: d.ObjectRaw(fn.Get("parameters")), Strict: d.Bool(fn.Get("strict")),
+		Parameters: d.ObjectRaw(parameters), Strict: d.Bool(fn.Get("strict")), Path: parameters.Path(),
 	}
 }
 

@@ -317,7 +317,7 @@ func (h handler) compact(w http.ResponseWriter, r *http.Request) {
 	}
 	defer body.Close()
 	h.Queued = body.Close
-	rep := newReply(h, r, w.Header(), req)
+	rep := newReply(h, req)
 	h.Models = managing{h.Models, rep}
 	h.Collect(w, r, &req.Request, h.WriteError, compacted{rep})
 }

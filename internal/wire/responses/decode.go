@@ -20,7 +20,6 @@ const maxTop = 20
 type request struct {
 	chat.Request
 	stream    bool
-	format    *openai.Format
 	tools     map[string]tool // by the name that the model knows
 	encrypted bool            // reasoning comes as encrypted_content too
 	summary   bool            // reasoning comes as a summary
@@ -104,7 +103,7 @@ func decode(body wire.Value, d *decoder) (*request, *chat.Error) {
 	d.reasoning(body.Get("reasoning"))
 	d.include(body)
 	d.text(body.Get("text"))
-	r.format = d.Guided(&r.Request, body, r.format)
+	d.Guided(&r.Request, body)
 	d.others(body)
 	d.management(body)
 	if err := d.Err(); err != nil {
@@ -235,7 +234,7 @@ func (d *decoder) text(v wire.Value) {
 		return
 	}
 	format := v.Get("format")
-	d.r.format = d.Format(&d.r.Request, format, format)
+	d.Format(&d.r.Request, format, format)
 	if !format.Absent() {
 		d.r.body.Text = raw(v)
 		return

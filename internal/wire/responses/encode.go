@@ -2,9 +2,7 @@ package responses
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
-	"net/http"
 	"strings"
 	"time"
 
@@ -73,6 +71,7 @@ type usage struct {
 	Total         int           `json:"total_tokens"`
 	MaxTokens     int           `json:"hearth_max_tokens,omitempty"`       // where it was lowered: to what
 	Dropped       int           `json:"hearth_dropped_messages,omitempty"` // of the conversation, so that it fits
+	Schema        chat.Outcome  `json:"hearth_schema,omitempty"`           // what became of the form that was asked for
 }
 
 type inputDetails struct {
@@ -157,12 +156,10 @@ type searchItem struct {
 //
 // Invariant: open is the item under way, the last of the output; nil between items.
 type reply struct {
-	ctx      context.Context // of the call
 	req      *request
 	newID    func(prefix string) string
 	now      func() time.Time
-	header   http.Header // of the HTTP reply
-	shown    bool        // reasoning is
+	shown    bool // reasoning is
 	out      *wire.Stream
 	sequence int // number of the next event
 
@@ -206,8 +203,8 @@ var (
 	itemPrefixes = [...]string{"msg_", "rs_", "cmp_", "fc_", "ctc_", "tsc_"}
 )
 
-func newReply(h handler, r *http.Request, header http.Header, req *request) *reply {
-	rep := &reply{ctx: r.Context(), req: req, newID: h.NewID, now: h.Now, header: header, shown: h.Thinking != chat.Off}
+func newReply(h handler, req *request) *reply {
+	rep := &reply{req: req, newID: h.NewID, now: h.Now, shown: h.Thinking != chat.Off}
 	rep.body = req.body
 	b := &rep.body
 	b.ID, b.Object, b.CreatedAt, b.Status, b.Model = h.NewID("resp_"), "response", h.Now().Unix(), inProgress, req.Model
@@ -251,7 +248,6 @@ func (r *reply) Event(e *chat.Event) {
 	switch e.Kind {
 	case chat.EventStart:
 		r.count(e.Usage)
-		r.req.format.Begin(e.Usage)
 		if r.body.Background { // it is told that there is one already
 			r.body.Status = inProgress
 			r.kept.run.begun.Store(true)
@@ -292,6 +288,7 @@ func (r *reply) count(u *chat.Usage) {
 		return
 	}
 	r.usage.Prompt, r.usage.Cached, r.usage.Added, r.usage.Limit, r.usage.Dropped = u.Prompt, u.Cached, u.Added, u.Limit, u.Dropped
+	r.usage.Form = u.Form
 	r.usage.Output += u.Output
 	r.usage.Reasoning += u.Reasoning
 }
@@ -311,19 +308,14 @@ func (r *reply) Keep() *chat.Error {
 }
 
 // Body is the response object once the reply has ended.
-func (r *reply) Body() any {
-	if h := r.req.format.Header(); h != "" {
-		r.header.Set(wire.SchemaHeader, h)
-	}
-	return &r.body
-}
+func (r *reply) Body() any { return &r.body }
 
 // complete fills in how the response ended.
 func (r *reply) complete() {
 	r.end(completed)
 	u := &r.usage
 	r.body.Usage = &usage{Input: u.Prompt, InputDetails: inputDetails{u.Cached, u.Added}, Output: u.Output,
-		OutputDetails: outputDetails{u.Reasoning}, Total: u.Prompt + u.Output, MaxTokens: u.Limit, Dropped: u.Dropped}
+		OutputDetails: outputDetails{u.Reasoning}, Total: u.Prompt + u.Output, MaxTokens: u.Limit, Dropped: u.Dropped, Schema: u.Form}
 	if reason, ok := reasons[r.finish]; ok {
 		r.body.Status, r.body.IncompleteDetails = unfinished, &incomplete{reason}
 		return
@@ -397,9 +389,6 @@ func (r *reply) end(status string) {
 	r.open = nil
 	if i.kind >= callKind && !i.ended {
 		status = unfinished
-	}
-	if i.kind == messageKind {
-		r.req.format.Look(r.ctx, i.text.String(), r.finish)
 	}
 	r.body.Output[i.index] = r.object(i, status, true)
 	r.done(i, status)

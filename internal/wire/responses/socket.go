@@ -286,7 +286,12 @@ func (w warmingOne) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[ch
 	return func(yield func(chat.Event, error) bool) {
 		for e, err := range events {
 			switch {
-			case err != nil, e.Kind == chat.EventStart:
+			case err != nil:
+			case e.Kind == chat.EventStart && e.Usage != nil: // there is nothing that could be of a form
+				u := *e.Usage
+				u.Form = ""
+				e.Usage = &u
+			case e.Kind == chat.EventStart:
 			case e.Kind == chat.EventFinish:
 				e.Finish = chat.FinishStop
 				if e.Usage != nil {

@@ -2,7 +2,6 @@ package responses
 
 import (
 	"bytes"
-	"net/http"
 	"strconv"
 
 	"hearth/internal/chat"
@@ -27,9 +26,6 @@ func (s streamEncoder) Done(err *chat.Error) {
 		_ = r.settle() // the client is told of a failure already
 	}
 	r.tell(r.last(), "response", &r.body)
-	if h := r.req.format.Header(); h != "" {
-		r.header.Set(http.TrailerPrefix+wire.SchemaHeader, h)
-	}
 }
 
 // last is the kind of event that ends the stream.

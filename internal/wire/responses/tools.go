@@ -45,7 +45,7 @@ func (d *decoder) declareOne(namespace string, t wire.Value, deferred bool) {
 		}
 		return
 	case "tool_search":
-		made = chat.Tool{Name: searchName, Description: d.OptString(t.Get("description")), Parameters: d.ObjectRaw(t.Get("parameters"))}
+		made = chat.Tool{Name: searchName, Description: d.OptString(t.Get("description")), Parameters: d.ObjectRaw(t.Get("parameters")), Path: t.Get("parameters").Path()}
 		as.kind = toolSearch
 	default:
 		if d.refuseHosted {

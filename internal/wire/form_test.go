@@ -1,18 +1,23 @@
-package openai
+package wire
 
 import (
 	"encoding/json"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 
 	"hearth/internal/chat"
 	"hearth/internal/grammar/jsonschema"
-	"hearth/internal/wire"
-	"hearth/internal/wire/wiretest"
 )
+
+// checkFor is one for a reply whose form is a schema, or any object.
+func checkFor(t *testing.T, schema string) *formCheck {
+	form := &chat.Form{}
+	if schema != "" {
+		form.Kind, form.Source = chat.FormSchema, schema
+	}
+	return &formCheck{ctx: t.Context(), req: &chat.Request{Form: form}, outcome: chat.Unchecked}
+}
 
 // TestFormat: values that a schema takes and values that it does not, each a JSON text.
 func TestFormat(t *testing.T) {
@@ -59,14 +64,9 @@ func TestFormat(t *testing.T) {
 		{`{"properties": {"a": false, "b": true}}`, `{"b": 1} | {}`, `{"a": 1}`},
 		{`{"type": "object", "title": "T", "format": "email", "description": "d", "default": {}}`, `{}`, `1`},
 	} {
-		f := Format{}
-		if tt.schema != "" {
-			f.schema = json.RawMessage(tt.schema)
-		}
 		for want, list := range map[bool]string{true: tt.met, false: tt.unmet} {
 			for _, text := range strings.Split(list, " | ") {
-				f.checker = nil
-				if list != "" && (f.check(t.Context(), text) == jsonschema.Valid) != want {
+				if list != "" && (checkFor(t, tt.schema).compareText(text) == jsonschema.Valid) != want {
 					t.Errorf("%s: %s is met: %t", tt.schema, text, !want)
 				}
 			}
@@ -76,39 +76,18 @@ func TestFormat(t *testing.T) {
 
 // TestSchemaChoices: the choices of a reply share what is done to check them, and the reply says that it was not enough.
 func TestSchemaChoices(t *testing.T) {
-	f := &Format{schema: json.RawMessage(`{"pattern": "(a{1,100}){1,2}b$"}`)}
-	info := &wire.Info{Usage: &chat.Usage{}}
-	ctx := wire.WithInfo(t.Context(), info)
+	f := checkFor(t, `{"pattern": "(a{1,100}){1,2}b$"}`)
+	info := &Info{Usage: &chat.Usage{}}
+	f.ctx = WithInfo(t.Context(), info)
 	for range 10 {
-		f.Look(ctx, `"`+strings.Repeat("a", 600_000)+`"`, chat.FinishStop)
+		f.event(&chat.Event{Kind: chat.EventText, Text: `"` + strings.Repeat("a", 600_000) + `"`})
+		f.event(&chat.Event{Kind: chat.EventFinish, Finish: chat.FinishStop})
 	}
-	if !f.spent {
+	if !f.seen[jsonschema.Unchecked] {
 		t.Error("not spent")
 	}
 	if !slices.Equal(info.Usage.Bounds, []chat.Bound{chat.BoundSchema}) {
 		t.Errorf("bounds met: %v", info.Usage.Bounds)
-	}
-
-	steps := wiretest.Hello(1)
-	steps[1].Event.Text, steps[2].Event.Finish = `"`+strings.Repeat("a", 6<<20)+`"`, chat.FinishStop
-	mux := http.NewServeMux()
-	Protocol{}.Mount(mux, wiretest.Options(wiretest.New(steps...)))
-	srv := httptest.NewServer(mux)
-	defer srv.Close()
-	for _, stream := range []string{"false", "true"} {
-		r, err := http.Post(srv.URL+"/v1/chat/completions", "application/json", strings.NewReader(`{"stream": `+stream+`, "messages": [{"role": "user", "content": "q"}],
-			"response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {"pattern": "(a{1,100}){1,10}b$"}}}}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var b strings.Builder
-		if err := r.Write(&b); err != nil { // reads to the end, behind which trailers are
-			t.Fatal(err)
-		}
-		r.Body.Close()
-		if got := r.Header.Get(wire.SchemaHeader) + r.Trailer.Get(wire.SchemaHeader); got != schemaUnchecked {
-			t.Errorf("stream %s: %q", stream, got)
-		}
 	}
 }
 
@@ -119,57 +98,25 @@ func FuzzFormat(f *testing.F) {
 	f.Add(`{"allOf": [{"$ref": "#"}, {"$ref": "#"}, {"$ref": "#"}]}`, `1`)
 	f.Fuzz(func(t *testing.T, schema, text string) {
 		was := json.Valid([]byte(text))
-		if (&Format{schema: json.RawMessage(schema)}).check(t.Context(), text) == jsonschema.Valid && !was {
+		if schema != "" && checkFor(t, schema).compareText(text) == jsonschema.Valid && !was {
 			t.Errorf("%q is not JSON and meets %q", text, schema)
 		}
 	})
 }
 
-// TestSchemaHeader: what became of a form is told in a header, or after a stream; at once where the text is held to it.
-func TestSchemaHeader(t *testing.T) {
-	const wanted = `"response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {"required": ["a"]}}}`
-	for _, tt := range []struct {
-		name, fields, text string
-		finish             chat.Finish
-		enforced           bool
-		want               string
-	}{
-		{"met", wanted, `{"a": 1}`, chat.FinishStop, false, schemaChecked},
-		{"missed", wanted, `{"b": 1}`, chat.FinishStop, false, schemaUnmet},
-		{"cut short", wanted, `{"a": `, chat.FinishLength, false, schemaUnmet},
-		{"words", `"response_format": {"type": "json_object"}`, `Sure: {}`, chat.FinishStop, false, schemaUnmet},
-		{"an object", `"response_format": {"type": "json_object"}`, ` {}`, chat.FinishStop, false, schemaChecked},
-		{"a call first", wanted, `Let me look.`, chat.FinishToolCalls, false, ""},
-		{"held", wanted, `{"a": 1}`, chat.FinishStop, true, wire.SchemaEnforced},
-		{"held and cut short", wanted, `{"a": `, chat.FinishLength, true, wire.SchemaEnforced},
-		{"text", `"response_format": {"type": "text"}`, `Sure`, chat.FinishStop, false, ""},
-		{"nothing asked", `"n": 1`, `Sure`, chat.FinishStop, false, ""},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			steps := wiretest.Hello(1)
-			steps[0].Event.Usage.Enforced = tt.enforced
-			steps[1].Event.Text, steps[2].Event.Finish = tt.text, tt.finish
-			mux := http.NewServeMux()
-			Protocol{}.Mount(mux, wiretest.Options(wiretest.New(steps...)))
-			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				mux.ServeHTTP(w, r.WithContext(wire.WithInfo(r.Context(), &wire.Info{})))
-			}))
-			defer srv.Close()
-			for _, stream := range []string{"false", "true"} {
-				body := `{"stream": ` + stream + `, "messages": [{"role": "user", "content": "q"}], ` + tt.fields + `}`
-				r, err := http.Post(srv.URL+"/v1/chat/completions", "application/json", strings.NewReader(body))
-				if err != nil {
-					t.Fatal(err)
-				}
-				var b strings.Builder
-				if err := r.Write(&b); err != nil { // reads to the end, behind which trailers are
-					t.Fatal(err)
-				}
-				r.Body.Close()
-				if got := r.Header.Get(wire.SchemaHeader) + r.Trailer.Get(wire.SchemaHeader); got != tt.want || r.StatusCode != 200 {
-					t.Errorf("stream %s: %q, want %q: %s", stream, got, tt.want, b.String())
-				}
-			}
-		})
+// TestSchemaShared: the calls of several tools share what is done to check them, with the text.
+func TestSchemaShared(t *testing.T) {
+	costly := func(i string) json.RawMessage {
+		return json.RawMessage(`{"properties": {"x": {"pattern": "(a{1,100}){1,2}b$"}}, "title": "` + i + `"}`)
+	}
+	f := checkFor(t, "")
+	f.req = &chat.Request{Choice: chat.ToolChoice{Kind: chat.ChoiceRequired}}
+	arguments := json.RawMessage(`{"x": "` + strings.Repeat("a", 600_000) + `"}`)
+	for _, name := range strings.Fields("a b c d e f g h i j") {
+		f.req.Tools = append(f.req.Tools, chat.Tool{Name: name, Parameters: costly(name)})
+		f.event(&chat.Event{Kind: chat.EventToolEnd, Call: &chat.ToolCall{Name: name, Arguments: arguments}})
+	}
+	if len(f.known) != 10 || !f.seen[jsonschema.Unchecked] {
+		t.Errorf("%d schemas, verdicts %v", len(f.known), f.seen)
 	}
 }

@@ -1,0 +1,175 @@
+package wire
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"hearth/internal/chat"
+	"hearth/internal/grammar/jsonschema"
+	"hearth/internal/schema"
+)
+
+// formCheck finds out what became of the form that a request asks for where the reply is not held to it: texts are compared with
+// Request.Form, calls with the parameters of their tools. All choices of a reply share what is done for that.
+type formCheck struct {
+	ctx     context.Context
+	req     *chat.Request
+	outcome chat.Outcome // as the generator has it
+	choices []*looseChoice
+	known   map[string]*knownSchema // by their text
+	last    *jsonschema.Checker     // that compared something
+	seen    [3]bool                 // verdicts
+}
+
+// looseChoice is what is known of a choice so far.
+type looseChoice struct {
+	text  strings.Builder
+	calls int
+}
+
+// knownSchema is a schema that something was compared with.
+type knownSchema struct {
+	checker *jsonschema.Checker
+	unread  jsonschema.Verdict // of every value, where there is no checker
+}
+
+// event takes an event of the reply, and says in its usage what the outcome is so far. An EventStart begins a reply anew.
+func (c *formCheck) event(e *chat.Event) {
+	if e.Kind == chat.EventStart {
+		c.outcome, c.choices = "", nil
+		if e.Usage != nil {
+			c.outcome = e.Usage.Form
+		}
+	}
+	if c.outcome == "" {
+		return
+	}
+	if c.outcome == chat.Unchecked {
+		c.look(e)
+	}
+	if (e.Kind == chat.EventStart || e.Kind == chat.EventFinish) && e.Usage != nil {
+		u := *e.Usage
+		u.Form = c.result()
+		e.Usage = &u
+	}
+}
+
+// look compares what an event completes.
+func (c *formCheck) look(e *chat.Event) {
+	for len(c.choices) <= e.Choice {
+		c.choices = append(c.choices, &looseChoice{})
+	}
+	of := c.choices[e.Choice]
+	demands := c.req.Choice.Demands()
+	switch e.Kind {
+	case chat.EventText:
+		if !demands && c.req.Form != nil {
+			of.text.WriteString(e.Text)
+		}
+	case chat.EventToolEnd:
+		of.calls++
+		if e.Call != nil {
+			c.call(e.Call)
+		}
+	case chat.EventFinish:
+		switch {
+		case demands && (of.calls == 0 || e.Finish != chat.FinishToolCalls): // there is none, or one was cut off
+			c.seen[jsonschema.Invalid] = true
+		case demands, c.req.Form == nil, e.Finish == chat.FinishToolCalls: // a turn that ends in calls is not the answer yet
+		default:
+			c.seen[c.compareText(of.text.String())] = true
+		}
+		c.choices[e.Choice] = &looseChoice{}
+	}
+}
+
+// call compares a call that was demanded, or that is of a strict tool.
+func (c *formCheck) call(call *chat.ToolCall) {
+	choice := c.req.Choice
+	i := slices.IndexFunc(c.req.Tools, func(t chat.Tool) bool { return t.Name == call.Name })
+	switch {
+	case i < 0 || choice.Kind == chat.ChoiceNamed && call.Name != choice.Name:
+		if choice.Demands() {
+			c.seen[jsonschema.Invalid] = true
+		}
+	case choice.Demands() || c.req.Tools[i].Strict:
+		parameters := cmp.Or(string(c.req.Tools[i].Parameters), "{}")
+		c.seen[c.compare(parameters, call.Arguments, true)] = true
+	}
+}
+
+func (c *formCheck) compareText(text string) jsonschema.Verdict {
+	switch f := c.req.Form; f.Kind {
+	case chat.FormObject:
+		return c.compare("{}", []byte(text), true)
+	case chat.FormSchema:
+		return c.compare(f.Source, []byte(text), false)
+	}
+	return jsonschema.Unchecked
+}
+
+// compare compares a text in JSON with a schema; object: it has to be an object besides.
+func (c *formCheck) compare(source string, text []byte, object bool) jsonschema.Verdict {
+	v, err := schema.Parse(text)
+	if err != nil || object && v.Kind() != schema.Object {
+		return jsonschema.Invalid
+	}
+	k := c.known[source]
+	if k == nil {
+		if c.known == nil {
+			c.known = map[string]*knownSchema{}
+		}
+		k = &knownSchema{}
+		k.checker, k.unread = readSchema(c.ctx, source)
+		c.known[source] = k
+	}
+	if k.checker == nil {
+		return k.unread
+	}
+	if c.last != nil && c.last != k.checker {
+		k.checker.Continue(c.last)
+	}
+	c.last = k.checker
+	return c.bounded(k.checker.Check(c.ctx, v))
+}
+
+// bounded notes that a bound was met.
+func (c *formCheck) bounded(v jsonschema.Verdict) jsonschema.Verdict {
+	if u := InfoFrom(c.ctx).Usage; v == jsonschema.Unchecked && u != nil && !slices.Contains(u.Bounds, chat.BoundSchema) {
+		u.Bounds = append(u.Bounds, chat.BoundSchema)
+	}
+	return v
+}
+
+// readSchema makes the checker of a schema, or tells what any value is where there is none: none is what a wrong schema asks for.
+func readSchema(ctx context.Context, source string) (*jsonschema.Checker, jsonschema.Verdict) {
+	root, err := schema.Parse([]byte(source))
+	if err != nil {
+		return nil, jsonschema.Invalid
+	}
+	s, err := jsonschema.Read(ctx, root)
+	if wrong := (*jsonschema.Error)(nil); errors.As(err, &wrong) {
+		return nil, jsonschema.Invalid
+	} else if err != nil {
+		return nil, jsonschema.Unchecked
+	}
+	return s.Checker(false), jsonschema.Valid
+}
+
+// result is the outcome so far; "" where there was nothing to compare yet.
+func (c *formCheck) result() chat.Outcome {
+	switch {
+	case c.outcome != chat.Unchecked:
+		return c.outcome
+	case c.seen[jsonschema.Invalid]:
+		return chat.Unmet
+	case c.seen[jsonschema.Unchecked]:
+		return chat.Unchecked
+	case c.seen[jsonschema.Valid]:
+		return chat.Checked
+	}
+	return ""
+}
