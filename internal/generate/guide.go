@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -56,7 +57,8 @@ type guide struct {
 // newForm is the grammar of the calls that a request allows, nil where nothing is guided. It is an error to demand a call that
 // no arguments fit.
 func (c *calls) newForm(r *chat.Request, p *prompt) (*grammar.Form, error) {
-	if c == nil || p.raw || len(p.options.Tools) == 0 {
+	inputs := slices.ContainsFunc(r.Tools, func(t chat.Tool) bool { return t.Input != nil })
+	if c == nil || p.raw || len(p.options.Tools) == 0 || inputs && r.Choice.Demands() { // see newDemand
 		return nil, nil
 	}
 	tools := make([]grammar.Tool, len(p.options.Tools))
