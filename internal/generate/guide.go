@@ -182,7 +182,7 @@ func constrain(limit func(int32) []int32, text *answer, calls *guide) (hook func
 	}
 	free := true
 	if text != nil {
-		first, free, err = text.only()
+		first, free, err = text.first()
 	}
 	if calls != nil && free {
 		var only sample.Set
@@ -193,14 +193,21 @@ func constrain(limit func(int32) []int32, text *answer, calls *guide) (hook func
 	if err != nil {
 		return nil, nil, err
 	}
+	coming := 0 // forced tokens that are on their way
 	return func(id int32) (c engine.Constraint) {
+		coming = max(coming-1, 0)
+		var closing []int32
 		if limit != nil {
-			c.Forced = limit(id)
+			closing = limit(id)
 		}
 		free := true
 		if text != nil {
-			c.Mask, free, c.Err = text.next(id)
+			c, free = text.next(id, coming+len(closing) > 0)
 		}
+		if len(closing) > 0 {
+			c.Forced = closing
+		}
+		coming += len(c.Forced)
 		if calls != nil && (text == nil || text.state != answerWrites) {
 			if only, err := calls.next(id); free {
 				c.Err = err
