@@ -102,34 +102,246 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestFormErrors: a form that is none, or that a reply cannot be held to, is a 400 that says why.
+// TestFormErrors: a form that is none, or that a reply cannot be held to, is a 400 that says why and where, in every API's and
+// other servers' way to ask; of a script too, which holds to nothing.
 func TestFormErrors(t *testing.T) {
-	url := serveDemo(t, func(c *config.Config) {})
-	format := func(schema string) string {
-		return `"response_format": {"type": "json_schema", "json_schema": {"name": "p", "strict": true, "schema": ` + schema + `}}`
+	const (
+		chats    = `"messages": [{"role": "user", "content": "Hello"}]`
+		one      = `"guided_choice": ["a"]`
+		strict   = 1 << iota // the field asks for all to be held
+		any                  // it takes texts of schemas
+		anywhere = "/v1/chat/completions /v1/completions /v1/responses"
+	)
+	asks := map[string]string{"/v1/chat/completions": chats, "/v1/completions": `"prompt": "Hello"`, "/v1/responses": `"input": "Hello"`, "/v1/messages": chats}
+	type fault struct{ fields, param, words string }
+	// Schemas, and what is said of each.
+	nested := func(n int, end string) string { return strings.Repeat(`{"items": `, n) + end + strings.Repeat("}", n) }
+	wide := strings.TrimSuffix(strings.Repeat(`{"anyOf": [{"properties": {"a": {"type": "string"}}}, {"properties": {"b": {"type": "string"}}}]}, `, 14), ", ")
+	schemas := [][2]string{
+		{`{"$ref": "#/$defs/a"}`, "$ref"},
+		{`{"properties": {"a": {"$ref": "https://example.com/a"}}}`, `"/properties/a" is wrong: $ref`},
+		{`{"$ref": "#"}`, "$ref"},
+		{`{"properties": {"a": {"pattern": "(a"}}}`, `"/properties/a" is wrong: pattern`},
+		{`{"items": {"type": "text"}}`, `"/items" is wrong: type`},
+		{`{"properties": {"a/b": {"minLength": "3"}}}`, `"/properties/a~1b" is wrong: minLength`},
+		{`{"required": "a"}`, "is wrong: required"},
+		{`{"enum": 1}`, "is wrong: enum"},
+		{`{"anyOf": []}`, "is wrong: anyOf"},
+		{`{"allOf": [` + wide + `]}`, "more than 4096 alternatives"},
+		{nested(300, "{}"), "256 levels"},
+		{`{"$defs": {"a": {"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}}, "required": ["a"]}}, "$ref": "#/$defs/a"}`, "no text"},
 	}
-	for _, c := range []struct{ fields, param, words string }{
-		{format(`{"$ref": "#/$defs/a"}`), "response_format.json_schema.schema", "$ref"},
-		{format(`{"properties": {"a": {"type": "text"}}}`), "response_format.json_schema.schema", "/properties/a"},
-		{format(`{"properties": {"a": {"type": "array", "uniqueItems": true}}}`), "response_format.json_schema.schema", "uniqueItems"},
-		{format(`{"$defs": {"a": {"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}}, "required": ["a"]}}, "$ref": "#/$defs/a"}`), "response_format.json_schema.schema", "no text"},
-		{`"guided_regex": "(a"`, "guided_regex", "regular expression"},
-		{`"guided_regex": "(a)\\1"`, "guided_regex", "not supported"},
-		{`"guided_choice": []`, "guided_choice", "no text"},
-		{`"guided_choice": [1]`, "guided_choice[0]", "string"},
-		{`"grammar": "root ::= a"`, "grammar", "not defined"},
-		{`"grammar": "root ::= \"a\"", "guided_choice": ["a"]`, "grammar", "guided_choice"},
-		{`"structured_outputs": {"structural_tag": "x"}`, "structured_outputs.structural_tag", "not supported"},
-		{`"guided_json": "{"`, "guided_json", "JSON"},
+	faults := map[string][]fault{}
+	add := func(paths string, f fault) {
+		for _, path := range strings.Fields(paths) {
+			faults[path] = append(faults[path], f)
+		}
+	}
+	for _, f := range []struct {
+		paths, param, fields string
+		kind                 int
+	}{
+		{"/v1/chat/completions /v1/completions", "response_format.json_schema.schema", `"response_format": {"type": "json_schema", "json_schema": {"name": "p", "strict": true, "schema": S}}`, strict},
+		{"/v1/chat/completions /v1/completions", "response_format.json_schema.schema", `"response_format": {"type": "json_schema", "json_schema": {"name": "p", "schema": S}}`, 0},
+		{"/v1/chat/completions /v1/completions", "response_format.schema", `"response_format": {"type": "json_object", "schema": S}`, 0},
+		{"/v1/responses", "text.format.schema", `"text": {"format": {"type": "json_schema", "name": "p", "strict": true, "schema": S}}`, strict},
+		{"/v1/responses", "text.format.schema", `"text": {"format": {"type": "json_schema", "name": "p", "schema": S}}`, 0},
+		{anywhere, "guided_json", `"guided_json": S`, any},
+		{anywhere, "json_schema", `"json_schema": S`, any},
+		{anywhere, "structured_outputs.json", `"structured_outputs": {"json": S}`, any},
+		{"/v1/messages", "output_config.format.schema", `"output_config": {"format": {"type": "json_schema", "schema": S}}`, 0},
+		{"/v1/messages", "output_format.schema", `"output_format": {"type": "json_schema", "schema": S}`, 0},
 	} {
-		status, b := request(t, "POST", url+"/v1/chat/completions", `{"messages": [{"role": "user", "content": "Hello"}], `+c.fields+`}`)
-		var e struct {
-			Error struct{ Message, Param string }
+		of := func(schema, words string) {
+			param := f.param
+			if strings.Contains(words, "levels") {
+				param = ""
+			}
+			add(f.paths, fault{strings.ReplaceAll(f.fields, "S", schema), param, words})
 		}
-		if err := json.Unmarshal(b, &e); err != nil || status != 400 || e.Error.Param != c.param || !strings.Contains(e.Error.Message, c.words) {
-			t.Errorf("%s: %d %s", c.fields, status, b)
+		for _, s := range schemas {
+			of(s[0], s[1])
+		}
+		for _, v := range []string{"1", "[]", "true"} {
+			of(v, "expected an object, got")
+		}
+		if f.kind == any {
+			of(`"{"`, "JSON")
+			of(`"[]"`, "neither an object nor a boolean")
+		} else {
+			of(`"{}"`, "got a string")
+		}
+		if f.kind == strict {
+			of(`{"properties": {"a": {"type": "array", "uniqueItems": true}}}`, `uniqueItems at "/properties/a"`)
+			of(`{"items": {"pattern": "(a)\\1"}}`, `pattern at "/items"`)
 		}
 	}
+	for _, f := range []fault{
+		{`"guided_regex": "(a"`, "guided_regex", "a group that is not closed (at byte 2)"},
+		{`"guided_regex": "(a)\\1"`, "guided_regex", "not supported"},
+		{`"guided_regex": 1`, "guided_regex", "expected a string"},
+		{`"guided_regex": "` + strings.Repeat("a", 1<<16+1) + `"`, "guided_regex", "65536 bytes"},
+		{`"structured_outputs": {"regex": "*"}`, "structured_outputs.regex", "at byte 0"},
+		{`"guided_choice": []`, "guided_choice", "no text"},
+		{`"guided_choice": [1]`, "guided_choice[0]", "expected a string"},
+		{`"guided_choice": "a"`, "guided_choice", "expected an array"},
+		{`"structured_outputs": {"choice": []}`, "structured_outputs.choice", "no text"},
+		{`"grammar": "root ::= a"`, "grammar", "line 1, column 10: "},
+		{`"grammar": "root ::= (\"a\""`, "grammar", "line 1, column "},
+		{`"grammar": "start: \"a\nb: c"`, "grammar", "line 1, column "},
+		{`"guided_grammar": "start: a"`, "guided_grammar", "not defined"},
+		{`"structured_outputs": {"grammar": "root ::= root"}`, "structured_outputs.grammar", "no text"},
+		{`"structured_outputs": {"grammar": {}}`, "structured_outputs.grammar", "expected a string"},
+		{`"structured_outputs": {"structural_tag": "x"}`, "structured_outputs.structural_tag", "not supported"},
+		{`"structured_outputs": {"jsno": {}}`, "structured_outputs", "json, regex, choice"},
+		{`"structured_outputs": []`, "structured_outputs", "expected an object"},
+		{`"structured_outputs": {"json_object": 1}`, "structured_outputs.json_object", "expected a boolean"},
+		{`"grammar": "root ::= \"a\"", ` + one, "grammar", "guided_choice"},
+		{`"guided_json": {}, ` + one, "guided_choice", "guided_json"},
+		{`"structured_outputs": {"json": {}, "regex": "a"}`, "structured_outputs.regex", "structured_outputs.json"},
+		{`"guided_json": {}, "json_schema": {}`, "guided_json", "json_schema"},
+	} {
+		add(anywhere, f)
+	}
+	add("/v1/chat/completions /v1/completions", fault{`"response_format": {"type": "json_object"}, ` + one, "guided_choice", "response_format"})
+	add("/v1/chat/completions", fault{`"response_format": {"type": "xml"}`, "response_format.type", "json_schema"})
+	add("/v1/responses", fault{`"text": {"format": {"type": "json_object"}}, ` + one, "guided_choice", "text.format"})
+	add("/v1/responses", fault{`"text": {"format": {"type": "xml"}}`, "text.format.type", "json_schema"})
+	add("/v1/messages", fault{`"output_format": {"type": "json_schema", "schema": {}}, "output_config": {"format": {"type": "json_schema", "schema": {}}}`, "output_format", "output_config.format"})
+	add("/v1/messages", fault{`"output_config": {"format": {"type": "json_object"}}`, "output_config.format.type", "json_schema"})
+	// What the form is makes no difference where a call is demanded.
+	add("/v1/chat/completions", fault{`"tools": [{"type": "function", "function": {"name": "f"}}], "tool_choice": "required", "response_format": {"type": "json_object", "schema": {"type": "text"}}`, "response_format.schema", "type"})
+
+	hello := scriptFile(t, `{"raw": "Hello"}`)
+	for server, url := range map[string]string{"demo": serveDemo(t, func(*config.Config) {}), "script": serveDemo(t, func(c *config.Config) { c.Script = hello })} {
+		for path, list := range faults {
+			for _, c := range list {
+				for _, stream := range []string{"", `, "stream": true`} {
+					if stream != "" && len(c.fields)%7 > 0 {
+						continue
+					}
+					status, b := request(t, "POST", url+path, `{"max_tokens": 5, `+asks[path]+stream+`, `+c.fields+`}`)
+					var e struct {
+						Type  string
+						Error struct{ Type, Message, Param string }
+					}
+					if err := json.Unmarshal(b, &e); err != nil {
+						t.Fatalf("%s", b)
+					}
+					if path == "/v1/messages" && c.param != "" { // which has it in the message
+						e.Error.Param, _, _ = strings.Cut(e.Error.Message, ": ")
+					}
+					if status != 400 || e.Error.Type != "invalid_request_error" || e.Error.Param != c.param || !strings.Contains(e.Error.Message, c.words) || (e.Type == "error") != (path == "/v1/messages") {
+						t.Errorf("%s %s: %.200s: %d %s, want %s, %s", server, path, c.fields, status, b, c.param, c.words)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestFormCut: a reply that max tokens or a stop string ends within its form has the text as far as it came, streamed or not, and
+// the API's own word for that.
+func TestFormCut(t *testing.T) {
+	url := serveDemo(t, func(*config.Config) {})
+	const chats = `"messages": [{"role": "user", "content": "Hello"}]`
+	format := func(kind string) string {
+		return `{"type": "json_schema", "name": "p", ` + kind + `"schema": ` + personSchema + `}`
+	}
+	strict := format(`"strict": true, `)
+	for _, c := range []struct{ path, fields, ends, want string }{
+		{"/v1/chat/completions", chats + `, "response_format": {"type": "json_schema", "json_schema": ` + strict + `}`, `"max_tokens": 7`, "length"},
+		{"/v1/chat/completions", chats + `, "guided_json": ` + personSchema, `"stop": ": "`, "stop"},
+		{"/v1/completions", `"prompt": "Hello", "guided_json": ` + personSchema, `"max_tokens": 7`, "length"},
+		{"/v1/responses", `"input": "Hello", "text": {"format": ` + strict + `}`, `"max_output_tokens": 7`, "incomplete max_output_tokens"},
+		{"/v1/messages", chats + `, "output_config": {"format": ` + format("") + `}`, `"max_tokens": 7`, "max_tokens"},
+		{"/v1/messages", chats + `, "output_config": {"format": ` + format("") + `}`, `"max_tokens": 100, "stop_sequences": [": "]`, "stop_sequence :"},
+	} {
+		var texts [2]string
+		for i, stream := range []string{"false", "true"} {
+			r, err := http.Post(url+c.path, "application/json", strings.NewReader(`{"stream": `+stream+`, "temperature": 0, "enable_thinking": false, `+c.ends+`, `+c.fields+`}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := io.ReadAll(r.Body)
+			r.Body.Close()
+			if err != nil || r.StatusCode != 200 || r.Header.Get("X-Hearth-Schema") != "enforced" {
+				t.Fatalf("%s: %d %q %s, %v", c.path, r.StatusCode, r.Header, b, err)
+			}
+			var reason string
+			for line := range strings.Lines(string(b)) {
+				if data, ok := strings.CutPrefix(line, "data: "); stream == "false" || ok && !strings.HasPrefix(data, "[DONE]") {
+					said, ended := readReply(t, strings.TrimPrefix(line, "data: "))
+					texts[i] += said
+					reason += ended
+				}
+			}
+			var cut any
+			if err := json.NewDecoder(strings.NewReader(texts[i])).Decode(&cut); err != io.ErrUnexpectedEOF || reason != c.want || !strings.HasPrefix(texts[i], `{"name"`) {
+				t.Errorf("%s %s: %q, ended by %q, want %q: %v", c.path, stream, texts[i], reason, c.want, err)
+			}
+		}
+		if texts[0] != texts[1] {
+			t.Errorf("%s: %q, streamed %q", c.path, texts[0], texts[1])
+		}
+	}
+}
+
+// readReply is the text in a reply, or in an event of one, of any API, and why it ended.
+func readReply(t *testing.T, body string) (text, reason string) {
+	t.Helper()
+	type response struct {
+		Status     string
+		Incomplete struct{ Reason string } `json:"incomplete_details"`
+		Output     []struct{ Content []struct{ Text string } }
+	}
+	var all struct {
+		Type    string
+		Choices []struct {
+			Text    string
+			Message struct{ Content string }
+			Delta   struct{ Content string }
+			Finish  string `json:"finish_reason"`
+		}
+		Content []struct{ Text string }
+		Stop    string `json:"stop_reason"`
+		Hit     string `json:"stop_sequence"`
+		Delta   json.RawMessage
+		response
+		Response response
+	}
+	if err := json.Unmarshal([]byte(body), &all); err != nil {
+		t.Fatalf("%s: %v", body, err)
+	}
+	for _, c := range all.Choices {
+		text, reason = text+c.Text+c.Message.Content+c.Delta.Content, reason+c.Finish
+	}
+	for _, c := range all.Content {
+		text += c.Text
+	}
+	var delta struct {
+		Text string
+		Stop string `json:"stop_reason"`
+		Hit  string `json:"stop_sequence"`
+	}
+	switch all.Type {
+	case "response.output_text.delta":
+		_ = json.Unmarshal(all.Delta, &delta.Text)
+	case "content_block_delta", "message_delta":
+		_ = json.Unmarshal(all.Delta, &delta)
+	case "response.incomplete":
+		all.response = all.Response
+		all.Output = nil
+	}
+	for _, o := range all.Output {
+		for _, c := range o.Content {
+			text += c.Text
+		}
+	}
+	if all.Incomplete.Reason != "" {
+		reason = all.Status + " " + all.Incomplete.Reason
+	}
+	return text + delta.Text, strings.TrimSpace(reason + all.Stop + delta.Stop + " " + all.Hit + delta.Hit)
 }
 
 // misses tells why a text is not what a form wants: the name of one in JSON, or an expression.

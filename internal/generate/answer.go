@@ -147,9 +147,9 @@ type heldForm struct {
 }
 
 // newHeldForm makes the form of a request; nil if it has none, or none that a reply can be held to. That is an error where the
-// request wants it held.
+// request wants it held, as is a form that is wrong wherever it comes.
 func (a *answerForms) newHeldForm(ctx context.Context, m *prompter, r *chat.Request, p *prompt) (*heldForm, error) {
-	if r.Form == nil || m.cfg.Unforced || p.forced != "" || r.Choice.Demands() && !p.raw {
+	if r.Form == nil {
 		return nil, nil
 	}
 	form, err := a.forms.of(ctx, r.Form)
@@ -158,6 +158,9 @@ func (a *answerForms) newHeldForm(ctx context.Context, m *prompter, r *chat.Requ
 	}
 	if r.Form.Strict && len(form.unheld) > 0 {
 		return nil, chat.Invalidf(r.Form.Path, "a strict schema has to be held in all it says, and this is not: %s; leave it out, or send strict: false to have it checked afterwards", form.unheld[0])
+	}
+	if m.cfg.Unforced || p.forced != "" || r.Choice.Demands() && !p.raw {
+		return nil, nil
 	}
 	k := &heldForm{answerForms: a, vocab: a.vocab(), form: form, path: r.Form.Path, prompt: p, raw: p.raw}
 	if why := k.place(m, r, p); why != "" {

@@ -207,6 +207,9 @@ func (d *decoder) outputConfig(r *request, f wire.Value) {
 		}
 		r.Thinking.Effort = d.OptString(c.Get("effort"))
 		if v := c.Get("format"); !v.Absent() {
+			if !format.Absent() {
+				d.Fail(format, "the text cannot have two forms: leave out this or output_config.format")
+			}
 			format = v
 		}
 	}

@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -240,6 +241,10 @@ func (d *Decoder) Guided(r *chat.Request, body wire.Value) {
 	within := func(string) (none wire.Value) { return none }
 	if v := body.Get("structured_outputs"); !v.Absent() && d.Want(v, wire.Object) {
 		within = v.Get
+		ways := []string{"json", "regex", "choice", "grammar", "json_object", "structural_tag"}
+		if !slices.ContainsFunc(ways, func(name string) bool { return !within(name).Absent() }) {
+			d.Fail(v, "says nothing of the form: send json, regex, choice, grammar or json_object in it")
+		}
 		if v := within("structural_tag"); !v.Absent() {
 			d.Fail(v, "structural_tag is not supported: use json, regex, choice or grammar")
 		}
