@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
-	"strconv"
 )
 
 // Vocab is the tokens of a model, ordered for asking which of them a form lets through. It does not change and may be used by
@@ -110,21 +109,6 @@ func (v *Vocab) text(id int32) []byte {
 // Mark stands for a token that is no text: where a Vocab is given it as the token's text, a grammar can ask for the token by it.
 // It begins with a byte that no UTF-8 has.
 func Mark(id int32) string { return fmt.Sprintf("\xff%08x", uint32(id)) }
-
-// CutMark gives what comes before the first Mark in a text, the token of that, and what follows it; -1 where it is not whole, or
-// there is none.
-func CutMark(text []byte) (before []byte, id int32, after []byte, found bool) {
-	const size = 9
-	before, after, found = bytes.Cut(text, []byte{0xff})
-	if len(after) < size-1 {
-		return before, -1, nil, found
-	}
-	n, err := strconv.ParseUint(string(after[:size-1]), 16, 32)
-	if err != nil {
-		return before, -1, nil, found
-	}
-	return before, int32(n), after[size-1:], found
-}
 
 // breaks tells whether a byte does something in a string other than to stand for itself.
 func breaks(b byte) bool { return b < ' ' || b == '"' || b == '\\' }

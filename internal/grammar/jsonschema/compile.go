@@ -19,7 +19,7 @@ type compiler struct {
 	ruleOf       map[string]*grammar.Rule // of arrays and objects likewise
 	named        map[*grammar.Expr]*grammar.Rule
 	patternExprs map[string]*grammar.Expr
-	formatExprs  map[string]*grammar.Expr
+	formatExprs  map[pattern]*grammar.Expr
 	steps        map[int]*grammar.Expr
 	todo         []func() // rules to be defined
 
@@ -33,7 +33,7 @@ func newCompiler(r *reader, b *grammar.Builder, o Options) *compiler {
 	comma, colon := o.between()
 	return &compiler{reader: r, b: b, o: o, comma: b.Literal(comma), colon: b.Literal(colon), char: o.chars(b, everyChar),
 		exprOf: map[string]*grammar.Expr{}, ruleOf: map[string]*grammar.Rule{}, named: map[*grammar.Expr]*grammar.Rule{},
-		patternExprs: map[string]*grammar.Expr{}, formatExprs: map[string]*grammar.Expr{}, steps: map[int]*grammar.Expr{}}
+		patternExprs: map[string]*grammar.Expr{}, formatExprs: map[pattern]*grammar.Expr{}, steps: map[int]*grammar.Expr{}}
 }
 
 // define gives the rules that were met their expressions, and those that are met by that.

@@ -1,6 +1,7 @@
 package jsonschema
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -107,26 +108,39 @@ var formats = map[string]string{
 
 const variable = `(?:[A-Za-z0-9_]|` + hexes + `)(?:\.?(?:[A-Za-z0-9_]|` + hexes + `))*(?::[1-9]\d{0,3}|\*)?`
 
-// plainHost is host names without labels in which a computer spells others: it takes more to tell which of these there are.
-const plainHost = `(?=.{1,253}$)(?!..--|.*\...--)` + label + `(?:\.` + label + `)*`
+// written are formats of which a model writes less than there is: what programs that read them take, which know no year 0, no
+// second 60 and only so long a time; and host names without labels in which a computer spells others, as it takes more to tell
+// which of these there are.
+var written = map[string]string{
+	"date":      plainDate,
+	"time":      plainClock,
+	"date-time": plainDate + `T` + plainClock,
+	"duration":  strings.ReplaceAll(formats["duration"], `\d+`, `\d{1,6}`),
+	"hostname":  `(?=.{1,253}$)(?!..--|.*\...--)` + label + `(?:\.` + label + `)*`,
+}
+
+const (
+	plainDate  = `(?!0000)` + date
+	plainClock = `(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)`
+)
 
 // format is the texts of a format, within quotes; nil if there is no expression of them.
-func (c *compiler) format(name string) *grammar.Expr {
-	if e, ok := c.formatExprs[name]; ok {
+func (c *compiler) format(p pattern) *grammar.Expr {
+	if e, ok := c.formatExprs[p]; ok {
 		return e
 	}
-	e := formatExpr(c.b, name, c.o.chars)
-	c.formatExprs[name] = e
+	is := formats[p.text]
+	if !p.not { // what is not of a format is of nothing that it has
+		is = cmp.Or(written[p.text], is)
+	}
+	e := formatExpr(c.b, is, c.o.chars)
+	c.formatExprs[p] = e
 	return e
 }
 
-func formatExpr(b *grammar.Builder, name string, chars func(*grammar.Builder, []grammar.RuneRange) *grammar.Expr) *grammar.Expr {
-	is := formats[name]
+func formatExpr(b *grammar.Builder, is string, chars func(*grammar.Builder, []grammar.RuneRange) *grammar.Expr) *grammar.Expr {
 	if is == "" {
 		return nil
-	}
-	if name == "hostname" && chars != nil {
-		is = plainHost
 	}
 	e, err := regex.Compile(b, is, regex.Options{Flags: "s", Chars: chars})
 	if err != nil {
@@ -149,7 +163,7 @@ func (c *Checker) ofFormat(name, text string) bool {
 	k := "\xff" + name // no pattern
 	e, ok := c.exprs[k]
 	if !ok {
-		c.work(func(b *grammar.Builder) { e = formatExpr(b, name, nil) })
+		c.work(func(b *grammar.Builder) { e = formatExpr(b, formats[name], nil) })
 		c.exprs[k] = e
 	}
 	return c.tries(e, text)

@@ -56,16 +56,6 @@ func spelled(s string) string {
 	return b.String()
 }
 
-// Spelled is the texts of an expression as they are written within quotes.
-func Spelled(b *grammar.Builder, e *grammar.Expr) *grammar.Expr {
-	return b.Spelled(e, func(c byte) string {
-		if c < utf8.RuneSelf && escapes[c] != "" {
-			return escapes[c]
-		}
-		return string([]byte{c})
-	})
-}
-
 // write writes a value with members in the order they have in it.
 func (o Options) write(b *strings.Builder, v *schema.Node) {
 	comma, colon := o.between()
@@ -128,7 +118,7 @@ func (c *compiler) text(f *form) *grammar.Expr {
 			}
 		}
 		for _, p := range s.text.formats {
-			if is := c.format(p.text); is != nil {
+			if is := c.format(p); is != nil {
 				hold(p, is)
 			} else {
 				c.lacks(s.at, "format", p.text+" is no regular language")
