@@ -237,3 +237,35 @@ func TestCounters(t *testing.T) {
 		}
 	}
 }
+
+// TestMarks: a token that is no text is asked for by its mark, and tokens of single bytes do not spell that.
+func TestMarks(t *testing.T) {
+	const special = 300
+	b := NewBuilder()
+	root := b.Rule("root")
+	b.Define(root, b.Seq(b.Literal("a"+Mark(special)), b.Optional(b.Runes(OtherRanges()...))))
+	g, err := b.Compile(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := NewVocab(special+1, func(id int32) []byte {
+		switch {
+		case id < 256:
+			return []byte{byte(id)}
+		case id == special:
+			return []byte(Mark(id))
+		}
+		return []byte(Mark(special))[:1+id%3]
+	}).Matcher(g, NewBudget(1))
+	if !m.Accept('a') {
+		t.Fatal("a text before a mark is not taken")
+	}
+	for id, words := int32(0), m.Allowed(); id <= special; id++ {
+		if got := words[id/64]>>(id%64)&1 == 1; got != (id == special) {
+			t.Errorf("token %d may come: %v", id, got)
+		}
+	}
+	if m.Accept(0xff) || !m.Accept(special) || !m.Done() {
+		t.Error("a mark is a token")
+	}
+}

@@ -43,7 +43,7 @@ const longestToken = 1 << 10
 // NewVocab takes a vocabulary of size ids. text gives what a token stands for, and nothing for tokens that are no text.
 func NewVocab(size int, text func(id int32) []byte) *Vocab {
 	v := &Vocab{ends: make([]uint32, size+1)}
-	all := tokens(size, text)
+	all := slices.DeleteFunc(tokens(size, text), func(t token) bool { return bytes.IndexByte(t.text, markByte) >= 0 && string(t.text) != Mark(t.id) })
 	for _, t := range all {
 		v.ends[t.id+1] = uint32(len(t.text))
 		v.texts = append(v.texts, t.text...)
@@ -107,8 +107,11 @@ func (v *Vocab) text(id int32) []byte {
 }
 
 // Mark stands for a token that is no text: where a Vocab is given it as the token's text, a grammar can ask for the token by it.
-// It begins with a byte that no UTF-8 has.
-func Mark(id int32) string { return fmt.Sprintf("\xff%08x", uint32(id)) }
+// It begins with a byte that no UTF-8 has. A token with that byte is never let through: the tokens of single bytes that most
+// vocabularies have could spell a mark.
+func Mark(id int32) string { return fmt.Sprintf("%s%08x", []byte{markByte}, uint32(id)) }
+
+const markByte = 0xff
 
 // breaks tells whether a byte does something in a string other than to stand for itself.
 func breaks(b byte) bool { return b < ' ' || b == '"' || b == '\\' }
