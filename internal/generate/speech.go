@@ -52,7 +52,7 @@ func (c *choice) own(pieces []dialect.Piece, cut bool) []dialect.Piece {
 				continue
 			}
 			if told && s.called && p.Kind == dialect.Text && strings.TrimSpace(p.Text) != "" {
-				s.over = true
+				s.over = !cut // there it may be the beginning of another call
 				return out
 			}
 		}

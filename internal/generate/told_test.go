@@ -609,3 +609,14 @@ func commonBytes(a, b string) int {
 	}
 	return n
 }
+
+// TestToldCut: a reply that is cut where another call begins was cut, and what there is of that call is nothing.
+func TestToldCut(t *testing.T) {
+	g, s := withConfig(t, toolless["chatml"], func(c *Config) { c.ToolParser = "gemma3" })
+	s.says(g, "```tool_code\nget_weather(city=\"Oslo\")\nget_wea")
+	s.finish = engine.Length
+	got := events(t, g, &chat.Request{Messages: []chat.Message{text(chat.User, "Hi")}, Tools: weather()})
+	if want := "start\ncall 0: get_weather\nargs: {\"city\": \"Oslo\"}\nend 0: {\"city\": \"Oslo\"}\nfinish length"; got != want {
+		t.Errorf("%s", got)
+	}
+}
