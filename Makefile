@@ -9,7 +9,7 @@ RACE     := ./internal/engine ./internal/embed ./internal/sched ./internal/kv ./
 VENV     := .venv
 TIME     ?= 30s
 
-.PHONY: help build run check fmt vet lint test race purego cross arm64 mlx mlx-overhead interop interop-npm fuzz fuzz-parsers schema-suite demo-data quality bench soak hostile kill crash load browser bigfolder minilm golden size clean
+.PHONY: help build run check fmt vet lint test race purego cross arm64 mlx mlx-overhead interop interop-npm fuzz fuzz-parsers schema-suite schema-beside generations calls demo-data quality bench soak hostile kill crash load browser bigfolder minilm golden size clean
 
 help: ## what can be made
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -178,6 +178,23 @@ fuzz: ## every fuzz target for TIME each (TIME=30s)
 
 schema-suite: ## how JSON Schemas of a public suite are held: DIR= has copies of JSON-Schema-Test-Suite's tests/draft2020-12 or of maskbench/data
 	go test ./internal/grammar/jsonschema -count=1 -run TestSuite -v -suite $(abspath $(DIR))
+
+schema-beside: $(VENV)/schemas/.done ## grammars of random schemas, and of a suite's in DIR, beside llguidance for ALL of processor time (ALL=20m, SEED=1)
+	go test ./internal/grammar/jsonschema -count=1 -timeout 0 -run TestBeside -v -beside $(CURDIR)/$(VENV)/schemas/bin/python -beside-for $(or $(ALL),20m) \
+	  -beside-seed $(or $(SEED),1) $(if $(DIR),-suite $(abspath $(DIR)))
+
+generations: $(VENV)/schemas/.done ## N replies of a model of random weights by random schemas, which Python's jsonschema validates too (N=10000)
+	mkdir -p bin
+	go test ./internal/generate -count=1 -timeout 0 -run 'TestGenerations$$' -v -generations $(or $(N),10000) -generations-out $(CURDIR)/bin/generations.jsonl
+	$(VENV)/schemas/bin/python tools/schemas/valid.py < bin/generations.jsonl
+
+calls: ## N calls of each family that a model of random weights writes through the engine (N=1000); with the chat templates in DIR, too
+	go test ./internal/dialect -count=1 -timeout 0 -run 'TestCallsOf(Engine|Templates)$$' -v -engine-calls $(or $(N),1000) $(if $(DIR),-call-templates $(abspath $(DIR)))
+
+$(VENV)/schemas/.done: tools/schemas/requirements.txt
+	python3 -m venv $(@D)
+	$(@D)/bin/pip install -q -r $<
+	touch $@
 
 fuzz-parsers: ## each family's parser for TIME (TIME=30s), one after the other, then all for ALL (ALL=20m)
 	go test -c -fuzz FuzzFamilies -o bin/dialect.test ./internal/dialect

@@ -101,6 +101,7 @@ type outcome struct {
 	calls     []string
 	args      []string // of the calls
 	finish    chat.Finish
+	finishes  []chat.Finish // of each choice
 	form      chat.Outcome
 	logprobs  string // bytes of the tokens of its text
 }
@@ -113,7 +114,7 @@ func outcomeOf(t *testing.T, g *Generator, r *chat.Request) (out outcome, err er
 	if r.MaxTokens == 0 {
 		r.MaxTokens = 60
 	}
-	out.texts = make([]string, max(r.N, 1))
+	out.texts, out.finishes = make([]string, max(r.N, 1)), make([]chat.Finish, max(r.N, 1))
 	seq, err := g.Generate(t.Context(), r)
 	if err != nil {
 		return out, err
@@ -137,7 +138,7 @@ func outcomeOf(t *testing.T, g *Generator, r *chat.Request) (out outcome, err er
 		case chat.EventToolEnd:
 			out.calls, out.args = append(out.calls, e.Call.Name), append(out.args, string(e.Call.Arguments))
 		case chat.EventFinish:
-			if out.finish == "" {
+			if out.finishes[e.Choice] = e.Finish; out.finish == "" {
 				out.finish = e.Finish
 			}
 		}

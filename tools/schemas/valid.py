@@ -1,0 +1,39 @@
+"""Validates what TestGenerations wrote (-generations-out FILE) by Python's jsonschema: lines of JSON with a schema and a text each."""
+
+import json
+import re
+import sys
+
+from jsonschema import Draft202012Validator, FormatChecker
+
+
+class Dates(FormatChecker):
+    """RFC 3339 has a year 0 and leap seconds. Python's datetime has neither, and dates are checked by it."""
+
+    checkers = Draft202012Validator.FORMAT_CHECKER.checkers
+
+    def check(self, instance, format):
+        if format in ("date", "time", "date-time") and isinstance(instance, str):
+            instance = re.sub(r":60(?=[.Zz+-])", ":59", re.sub("^0000-", "2000-", instance))
+        super().check(instance, format)
+
+
+def errors(schema, text):
+    return [e.message for e in Draft202012Validator(schema, format_checker=Dates()).iter_errors(json.loads(text))]
+
+
+def main():
+    valid = wrong = 0
+    for line in sys.stdin:
+        case = json.loads(line)
+        if found := errors(case["schema"], case["text"]):
+            wrong += 1
+            print(case["text"], found)
+        else:
+            valid += 1
+    print(f"{valid} valid, {wrong} not")
+    sys.exit(wrong > 0)
+
+
+if __name__ == "__main__":
+    main()
