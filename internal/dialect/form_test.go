@@ -48,14 +48,16 @@ type formTool struct {
 	schema *jsonschema.Schema
 }
 
-func tools(t testing.TB) (all []formTool) {
+func tools(t testing.TB) []formTool { return toolsOf(t, formTools) }
+
+func toolsOf(t testing.TB, text string) (all []formTool) {
 	t.Helper()
-	n, err := schema.Parse([]byte(formTools))
+	n, err := schema.Parse([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	raw := map[string]json.RawMessage{}
-	if err := json.Unmarshal([]byte(formTools), &raw); err != nil {
+	if err := json.Unmarshal([]byte(text), &raw); err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range n.Written() {

@@ -1,0 +1,365 @@
+package dialect_test
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/bits"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"hearth/internal/callform"
+	"hearth/internal/chat"
+	"hearth/internal/dialect"
+	"hearth/internal/engine"
+	"hearth/internal/engine/enginetest"
+	"hearth/internal/generate"
+	"hearth/internal/grammar"
+	"hearth/internal/grammar/jsonschema"
+	"hearth/internal/schema"
+	"hearth/internal/tokenizer"
+)
+
+var (
+	engineCalls   = flag.Int("engine-calls", 10, "how many calls of each family a model of random weights writes")
+	callTemplates = flag.String("call-templates", "", "a folder of chat templates, for whose models calls are written too")
+)
+
+// boundedTools are formTools whose texts and lists have an end that is not far.
+func boundedTools(t testing.TB) []formTool {
+	return toolsOf(t, strings.NewReplacer(`{"type": "string"}`, `{"type": "string", "maxLength": 30}`, `["string", "null"]}`, `["string", "null"], "maxLength": 12}`,
+		`"minLength": 2}`, `"minLength": 2, "maxLength": 12}`, `{"type": "array",`, `{"type": "array", "maxItems": 3,`, `-[0-9]+$`, `-[0-9]{1,9}$`,
+		`"any": {}, "z": {"type": "string"}}`, `"any": {"type": ["string", "array"], "maxLength": 9, "items": {"type": ["integer", "boolean"]}, "maxItems": 3},
+			"z": {"type": "string", "maxLength": 30}}, "propertyNames": {"maxLength": 8}, "additionalProperties": {"type": ["boolean", "string"], "maxLength": 9}`).Replace(formTools))
+}
+
+// piecesOf is a tokenizer of single bytes, markup and marks; the latter are special tokens, or text.
+func piecesOf(t testing.TB, marks []string, special bool) *tokenizer.Tokenizer {
+	t.Helper()
+	vocab, next := map[string]int{}, rune(256)
+	for b := range 256 {
+		r := rune(b)
+		if b < '!' || b > '~' && b < 0xA1 || b == 0xAD {
+			r, next = next, next+1
+		}
+		vocab[string(r)] = b
+	}
+	added := []map[string]any{}
+	for _, s := range slices.Concat([]string{"<|im_start|>", "<|im_end|>"}, marks, markup) {
+		if len(s) > 1 && !slices.ContainsFunc(added, func(a map[string]any) bool { return a["content"] == s }) {
+			added = append(added, map[string]any{"id": 256 + len(added), "content": s, "special": len(added) < 2 || special && slices.Contains(marks, s)})
+		}
+	}
+	b, err := json.Marshal(map[string]any{"added_tokens": added, "pre_tokenizer": map[string]any{"type": "ByteLevel", "add_prefix_space": false, "use_regex": false},
+		"decoder": map[string]any{"type": "ByteLevel"}, "model": map[string]any{"type": "BPE", "vocab": vocab, "merges": []string{}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tok, err := tokenizer.Parse(b, []byte(`{"eos_token": "<|im_end|>"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tok
+}
+
+const chatML = `{% for m in messages %}<|im_start|>{{ m.role }}{{ "\n" }}{{ m.content }}<|im_end|>{{ "\n" }}{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant{{ "\n" }}{% endif %}`
+
+// evidence are texts of templates that families are chosen by which no parser's name means.
+var evidence = []string{"[TOOL_CALLS]", "<|role_sep|>function call", "]<]minimax[>[", "<|open|><|close|><|sep|>", "<|tool_call>", "tool_code", "<function=", "<｜tool▁sep｜>```json", "<｜DSML｜", "<|python_start|>"}
+
+// modelOf is a model of random weights that speaks a family's form of calls.
+func modelOf(t *testing.T, f *dialect.Family, special bool) *spoken {
+	t.Helper()
+	if at := slices.IndexFunc(evidence, func(s string) bool { return dialect.Choose(dialect.Evidence{Template: s}).Name == f.Name }); at >= 0 {
+		return speaks(t, generate.Config{}, chatML+"{# "+evidence[at]+" #}", f.Markers, special)
+	}
+	at := slices.IndexFunc(f.Names, func(name string) bool {
+		of, _, err := dialect.Override(dialect.Choose(dialect.Evidence{}), name, "")
+		return err == nil && of.Name == f.Name
+	})
+	if at < 0 {
+		t.Fatalf("nothing is known that %s is chosen by", f.Name)
+	}
+	return speaks(t, generate.Config{ToolParser: f.Names[at]}, chatML, f.Markers, special)
+}
+
+// spoken is a model whose tokens are kept.
+type spoken struct {
+	*generate.Generator
+	tok   *tokenizer.Tokenizer
+	mu    sync.Mutex
+	said  map[*spokenStream]bool
+	inner generate.Engine
+}
+
+func speaks(t *testing.T, cfg generate.Config, template string, marks []string, special bool) *spoken {
+	t.Helper()
+	tmpl, err := generate.NewTemplate("test", template)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &spoken{tok: piecesOf(t, marks, special)}
+	m.inner = generate.Over(enginetest.Random(t, m.tok.Size(), 1<<14))
+	cfg.Engine, cfg.Tokenizer, cfg.Template, cfg.Info = m, m.tok, tmpl, chat.Model{ID: "m"}
+	if m.Generator, err = generate.New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+type saidKey struct{}
+
+// spokenStream notes what a request's only choice said, behind its prompt.
+type spokenStream struct {
+	generate.Stream
+	said *[]int32
+}
+
+func (m *spoken) Context() int { return m.inner.Context() }
+
+func (m *spoken) Submit(ctx context.Context, p engine.Prompt) (generate.Stream, error) {
+	s, err := m.inner.Submit(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	said := ctx.Value(saidKey{}).(*[]int32)
+	*said = slices.Clone(p.Tokens)
+	return &spokenStream{s, said}, nil
+}
+
+func (s *spokenStream) Next() (engine.Token, error) {
+	tok, err := s.Stream.Next()
+	if err == nil {
+		*s.said = append(*s.said, tok.ID)
+	}
+	return tok, err
+}
+
+// heardCall is a call that a client got.
+type heardCall struct{ name, args string }
+
+// call asks for a call and gives what the client got, with all that the model said, from where its prompt begins the call.
+func (m *spoken) call(t *testing.T, f *dialect.Family, r *chat.Request) (calls []heardCall, text, raw string, finish chat.Finish, err error) {
+	var said []int32
+	seq, err := m.Generate(context.WithValue(t.Context(), saidKey{}, &said), r)
+	if err != nil {
+		return nil, "", "", "", err
+	}
+	for e, err := range seq {
+		if err != nil {
+			return nil, "", "", "", err
+		}
+		switch e.Kind {
+		case chat.EventText:
+			text += e.Text
+		case chat.EventToolEnd:
+			calls = append(calls, heardCall{e.Call.Name, string(e.Call.Arguments)})
+		case chat.EventFinish:
+			finish = e.Finish
+		}
+	}
+	prompt, err := m.Render(t.Context(), r)
+	if err != nil {
+		return nil, "", "", "", err
+	}
+	begun := ""
+	for _, name := range append([]string{""}, toolNames(r.Tools)...) {
+		if s := f.Force(name); len(s) > len(begun) && strings.HasSuffix(prompt, strings.TrimRight(s, " ")) {
+			begun = strings.TrimRight(s, " ")
+		}
+	}
+	var bytes []byte
+	for _, id := range said {
+		bytes = append(bytes, m.tok.Bytes(id)...)
+	}
+	all := string(bytes)
+	if !strings.HasPrefix(all, prompt) {
+		return nil, "", "", "", fmt.Errorf("the prompt is %q, and the tokens are %q", prompt, all)
+	}
+	return calls, text, begun + all[len(prompt):], finish, nil
+}
+
+func toolNames(tools []chat.Tool) (names []string) {
+	for _, t := range tools {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
+// TestCallsOfEngine: calls that a model of random weights writes through the engine, which a request demands, are those that the family's
+// grammar has, mean what the family's writer writes so, and are valid.
+func TestCallsOfEngine(t *testing.T) {
+	all := boundedTools(t)
+	eachForm(t, func(t *testing.T, f *dialect.Family) {
+		p := &callsProof{f: f, all: all, w: writerOf(t, f)}
+		for i, special := range []bool{true, false} {
+			p.run(t, modelOf(t, f, special), (*engineCalls+i)/2)
+		}
+		p.told(t)
+	})
+}
+
+// TestCallsOfTemplates is the same with the chat templates of a folder.
+func TestCallsOfTemplates(t *testing.T) {
+	if *callTemplates == "" {
+		t.Skip("-call-templates has no folder")
+	}
+	paths, err := filepath.Glob(filepath.Join(*callTemplates, "*.jinja"))
+	if err != nil || len(paths) == 0 {
+		t.Fatal("no templates", err)
+	}
+	all := boundedTools(t)
+	for _, path := range paths {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			src, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := dialect.Choose(dialect.Evidence{Template: string(src)})
+			at := slices.IndexFunc(dialect.Families, func(x *dialect.Family) bool { return x.Name == f.Name })
+			if at < 0 || unwritten[f.Name] != "" {
+				t.Skipf("%s has no form of calls", f.Name)
+			}
+			p := &callsProof{f: f, all: all, w: writerOf(t, f)}
+			p.run(t, speaks(t, generate.Config{}, string(src), f.Markers, true), *engineCalls)
+			p.told(t)
+		})
+	}
+}
+
+// callsProof counts calls of a family.
+type callsProof struct {
+	f   *dialect.Family
+	all []formTool
+	w   dialect.Writer
+
+	begun                              atomic.Uint64
+	written, ended, calls, same, meant atomic.Int64
+}
+
+func (p *callsProof) told(t *testing.T) {
+	written, ended := p.written.Load(), p.ended.Load()
+	t.Logf("%s: %d replies, %d ended with %d calls: %d are written like that, %d otherwise", p.f.Name, written, ended, p.calls.Load(), p.same.Load(), p.meant.Load())
+	if ended < written*9/10 || written == 0 {
+		t.Error("too few ended")
+	}
+}
+
+func (p *callsProof) run(t *testing.T, m *spoken, n int) {
+	var all sync.WaitGroup
+	most := p.written.Load() + int64(n)
+	for range 8 {
+		all.Go(func() {
+			for p.written.Add(1) <= most && !t.Failed() {
+				p.request(t, m, rand.New(rand.NewPCG(p.begun.Add(1), 4)))
+			}
+			p.written.Add(-1)
+		})
+	}
+	all.Wait()
+}
+
+func (p *callsProof) request(t *testing.T, m *spoken, r *rand.Rand) {
+	tool := p.all[r.IntN(len(p.all))]
+	req := &chat.Request{Messages: []chat.Message{{Role: chat.User, Parts: []chat.Part{{Text: fmt.Sprint("Hi ", r.IntN(100))}}}}, MaxTokens: 4000,
+		Sampling: chat.Sampling{Temperature: new(float64(r.IntN(3))), Seed: new(r.Uint64())}, Thinking: chat.Thinking{Mode: chat.Off},
+		Choice: chat.ToolChoice{Kind: chat.ChoiceNamed, Name: tool.Name, Single: true}}
+	may := []formTool{tool}
+	if p.f.Force("") != "" && r.IntN(3) == 0 {
+		req.Choice, may = chat.ToolChoice{Kind: chat.ChoiceRequired, Single: *req.Sampling.Temperature == 0 || r.IntN(2) == 0}, p.all
+	}
+	for _, t := range p.all {
+		req.Tools = append(req.Tools, chat.Tool{Name: t.Name, Parameters: json.RawMessage(t.Schema.Raw)})
+	}
+	calls, text, raw, finish, err := m.call(t, p.f, req)
+	if err != nil {
+		t.Errorf("%s: %v", p.f.Name, err)
+		return
+	}
+	if finish == chat.FinishLength {
+		return
+	}
+	p.ended.Add(1)
+	g := form(t, p.f, plainTools(may), callform.Options{One: req.Choice.Single})
+	whole, ok := finished(g.Grammar, raw)
+	if !ok || whole != raw && !req.Choice.Single && !slices.Contains(p.f.Markers, whole[len(raw):]) { // a token that ends the reply is no text of it
+		t.Errorf("%q is not of the grammar", raw)
+		return
+	}
+	read, rest := readCalls(p.f, plainTools(p.all), whole)
+	if !slices.Equal(read, calls) || len(calls) == 0 || len(calls) > 1 && req.Choice.Single || strings.TrimSpace(text+rest) != "" {
+		t.Errorf("%q is read as %q and %q, and the client got %q and %q", whole, read, rest, calls, text)
+		return
+	}
+	written := ""
+	for _, c := range calls {
+		p.calls.Add(1)
+		at := slices.IndexFunc(may, func(t formTool) bool { return t.Name == c.name })
+		v, err := schema.Parse([]byte(c.args))
+		if at < 0 || err != nil || may[at].schema.Checker(true).Check(context.Background(), v) != jsonschema.Valid {
+			t.Errorf("%q: %s(%s) is not valid: %v", whole, c.name, c.args, err)
+			return
+		}
+		written += write(p.w, p.f, c.name, v)
+	}
+	if len(calls) > 1 { // what stands around them the writer has for one
+		return
+	}
+	if written == whole {
+		p.same.Add(1)
+		return
+	}
+	if !formMatches(g.Grammar, written) {
+		return // a number in a spelling of its own, say
+	}
+	p.meant.Add(1)
+	if again, _ := readCalls(p.f, plainTools(p.all), written); len(again) != 1 || again[0].name != calls[0].name || !sameJSON(t, again[0].args, calls[0].args) {
+		t.Errorf("%q is read as %q; that is written %q, and read as %q", whole, calls, written, again)
+	}
+}
+
+// finished is a text of the grammar that begins with a given one, and ends soon.
+func finished(g *grammar.Grammar, begun string) (text string, ok bool) {
+	budget := grammar.NewBudget(1)
+	for range begun {
+		budget.Token()
+	}
+	m := grammar.NewVocab(256, func(id int32) []byte { return []byte{byte(id)} }).Matcher(g, budget)
+	if !m.AcceptBytes([]byte(begun)) {
+		return "", false
+	}
+	for text = begun; !m.Done() && len(text) < len(begun)+100; {
+		mask := m.Allowed()
+		at := slices.IndexFunc(mask, func(word uint64) bool { return word != 0 })
+		if at < 0 {
+			return text, false
+		}
+		b := byte(at*64 + bits.TrailingZeros64(mask[at]))
+		m.AcceptBytes([]byte{b})
+		text += string([]byte{b})
+	}
+	return text, m.Done()
+}
+
+// readCalls reads a reply as a server does that held it to its form.
+func readCalls(f *dialect.Family, tools []dialect.Tool, reply string) (calls []heardCall, rest string) {
+	p := f.New(dialect.Options{Tools: tools, NoRepair: true})
+	for _, piece := range p.Finish(p.Feed(nil, reply)) {
+		switch piece.Kind {
+		case dialect.ToolStart:
+			calls = append(calls, heardCall{name: piece.Text})
+		case dialect.ToolArgs:
+			calls[len(calls)-1].args += piece.Text
+		case dialect.Text:
+			rest += piece.Text
+		}
+	}
+	return calls, rest
+}
