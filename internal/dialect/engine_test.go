@@ -193,8 +193,8 @@ func toolNames(tools []chat.Tool) (names []string) {
 	return names
 }
 
-// TestCallsOfEngine: calls that a model of random weights writes through the engine, which a request demands, are those that the family's
-// grammar has, mean what the family's writer writes so, and are valid.
+// TestCallsOfEngine: demanded calls that a model of random weights writes through the engine are those that the family's grammar
+// has, mean what the family's writer writes so, and are valid.
 func TestCallsOfEngine(t *testing.T) {
 	all := boundedTools(t)
 	eachForm(t, func(t *testing.T, f *dialect.Family) {

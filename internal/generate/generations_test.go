@@ -237,8 +237,8 @@ func anySampling(r *rand.Rand, tok *tokenizer.Tokenizer, ends []int32) chat.Samp
 	return s
 }
 
-// TestGenerations: what a model of random weights writes by random schemas, through the engine and in whatever company, is valid if
-// it ended, and else the beginning of what is valid.
+// TestGenerations: what a model of random weights writes by random schemas, through the engine and in whatever company, is valid
+// if it ended, and else the beginning of what is valid.
 func TestGenerations(t *testing.T) {
 	g, _ := newTest(t, "")
 	g.cfg.Engine = Over(enginetest.Random(t, g.cfg.Tokenizer.Size(), 2048))

@@ -93,8 +93,8 @@ func (p *peer) ask(t *testing.T, q question) (r reply) {
 	return r
 }
 
-// TestBeside compares what grammars take with what llguidance takes, of texts that both write, of instances and of changed ones. Every
-// difference has an explanation, or the test fails.
+// TestBeside compares what grammars take with what llguidance takes, of texts that both write, of instances and of changed ones.
+// Every difference has an explanation, or the test fails.
 func TestBeside(t *testing.T) {
 	if *beside == "" {
 		t.Skip("-beside has no Python")
