@@ -312,7 +312,7 @@ func (p *generationsProof) request(r *rand.Rand) {
 		t.Errorf("%s: %v", h.source, err)
 		return
 	}
-	if !got.enforced || req.Logprobs && !strings.HasPrefix(got.logprobs, got.texts[0]) {
+	if got.form != chat.Enforced || req.Logprobs && !strings.HasPrefix(got.logprobs, got.texts[0]) {
 		t.Errorf("%s: %+v", h.source, got)
 	}
 	for i, text := range got.texts {
