@@ -94,8 +94,6 @@ func modelOf(t *testing.T, f *dialect.Family, special bool) *spoken {
 type spoken struct {
 	*generate.Generator
 	tok   *tokenizer.Tokenizer
-	mu    sync.Mutex
-	said  map[*spokenStream]bool
 	inner generate.Engine
 }
 

@@ -10,7 +10,7 @@ import time
 
 from llguidance import LLMatcher, LLTokenizer
 
-from valid import errors
+from valid import errors, exact
 
 TOKENIZER = LLTokenizer("byte")
 SPACING = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
@@ -71,12 +71,12 @@ def formless(schema):
 
 
 def main():
-    grammar = schema = None
+    grammar = schema = numbers = None
     for line in sys.stdin:
         q = json.loads(line)
         answer = {}
         if "schema" in q:
-            schema = q["schema"]
+            schema, numbers = q["schema"], exact(line)["schema"]
             grammar, answer["error"] = compiled(schema)
         if grammar:
             r = random.Random(q.get("seed", 0))
@@ -84,7 +84,7 @@ def main():
             answer["takes"] = [takes(grammar, t) for t in q.get("texts") or []]
         if judge := q.get("judge"):
             free = compiled(formless(schema))[0]
-            answer["valid"] = [valid(schema, t) for t in judge]
+            answer["valid"] = [valid(numbers, t) for t in judge]
             answer["formless"] = [free is not None and takes(free, t) for t in judge]
         answer["cpu"] = time.process_time()
         print(json.dumps(answer), flush=True)

@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from decimal import Decimal, getcontext
 
 from jsonschema import Draft202012Validator, FormatChecker
 
@@ -18,14 +19,28 @@ class Dates(FormatChecker):
         super().check(instance, format)
 
 
+getcontext().prec = 500
+
+
+def number(text):
+    """The number of a text, which is whole where its value is. By floats no multiple of 0.01 is one."""
+    n = Decimal(text)
+    return int(n) if n.adjusted() < 500 and n == n.to_integral_value() else n
+
+
+def exact(text):
+    return json.loads(text, parse_float=number)
+
+
 def errors(schema, text):
-    return [e.message for e in Draft202012Validator(schema, format_checker=Dates()).iter_errors(json.loads(text))]
+    """What is wrong with a text by a schema whose numbers are exact."""
+    return [e.message for e in Draft202012Validator(schema, format_checker=Dates()).iter_errors(exact(text))]
 
 
 def main():
     valid = wrong = 0
     for line in sys.stdin:
-        case = json.loads(line)
+        case = exact(line)
         if found := errors(case["schema"], case["text"]):
             wrong += 1
             print(case["text"], found)
