@@ -21,7 +21,12 @@ type Options struct {
 	One bool // one call; else one or more
 	// Literal is how a text of the notation is asked for, where a part of it is a token of its own (grammar.Mark). Nil: as text.
 	Literal func(text string) string
+	// Texts are of tools that have one parameter, which is a text, what that is made of; by the tool.
+	Texts map[string]Text
 }
+
+// Text adds the texts of a parameter to a grammar.
+type Text func(ctx context.Context, b *grammar.Builder) (*grammar.Expr, error)
 
 // Form is the calls that may be written.
 type Form struct {
@@ -29,10 +34,10 @@ type Form struct {
 	Unheld map[string][]jsonschema.Unheld // keywords that the grammar does not hold, by the tool
 }
 
-// ToolError is a tool whose schema is wrong or too large.
+// ToolError is a tool whose schema, or the text of whose parameter, is wrong or too large.
 type ToolError struct {
 	Name string
-	Err  error // *jsonschema.Error or *grammar.LimitError, or of the context
+	Err  error // *jsonschema.Error or *grammar.LimitError, or of the context, or of a Text
 }
 
 func (e *ToolError) Error() string {
@@ -45,7 +50,7 @@ func (e *ToolError) Unwrap() error { return e.Err }
 // cannot stand in the notation, or no arguments follow a schema), or a *grammar.LimitError. Of tools with the same name the
 // first counts.
 func New(ctx context.Context, n *dialect.Notation, tools []dialect.Tool, o Options) (*Form, error) {
-	w := &writer{Notation: n, b: grammar.NewBuilder(), literal: o.Literal}
+	w := &writer{Notation: n, b: grammar.NewBuilder(), literal: o.Literal, held: o.Texts}
 	form := &Form{Unheld: map[string][]jsonschema.Unheld{}}
 	known := map[string]bool{}
 	var calls []*grammar.Expr
@@ -54,7 +59,7 @@ func New(ctx context.Context, n *dialect.Notation, tools []dialect.Tool, o Optio
 			continue
 		}
 		known[t.Name] = true
-		args, unheld, err := w.arguments(ctx, t.Schema)
+		args, unheld, err := w.arguments(ctx, t)
 		if err != nil {
 			return nil, &ToolError{t.Name, err}
 		}
@@ -84,6 +89,7 @@ type writer struct {
 	*dialect.Notation
 	b       *grammar.Builder
 	literal func(string) string
+	held    map[string]Text
 }
 
 // text is a text of the notation, with what its words stand for.
@@ -181,11 +187,18 @@ var spaces = func() (all []grammar.RuneRange) {
 // anyObject is the schema of the arguments of a tool that has none.
 var anyObject = schema.MustParse("{}")
 
-// arguments are those that follow a schema.
-func (w *writer) arguments(ctx context.Context, d *schema.Document) (*grammar.Expr, []jsonschema.Unheld, error) {
-	root := d.Root()
+// arguments are those that follow the schema of a tool.
+func (w *writer) arguments(ctx context.Context, of dialect.Tool) (*grammar.Expr, []jsonschema.Unheld, error) {
+	root := of.Schema.Root()
 	if root == nil {
 		root = anyObject
+	}
+	if make := w.held[of.Name]; make != nil {
+		e, err := make(ctx, w.b)
+		if err != nil {
+			return nil, nil, err
+		}
+		return w.argument(root.Member("properties").Written()[0].Key, e), nil, w.b.Err()
 	}
 	s, err := jsonschema.Read(ctx, root)
 	if err != nil {
@@ -209,6 +222,25 @@ func (w *writer) arguments(ctx context.Context, d *schema.Document) (*grammar.Ex
 	return s.BuildMembers(ctx, w.b, m)
 }
 
+// argument is arguments of which there is one, a text.
+func (w *writer) argument(name string, e *grammar.Expr) *grammar.Expr {
+	b := w.b
+	quoted := func(before, after string) *grammar.Expr {
+		return b.Seq(b.Literal(before+`"`), jsonschema.Spelled(b, e), b.Literal(`"`+after))
+	}
+	switch w.Args {
+	case dialect.ArgsJSON:
+		return quoted("{"+dialect.JSONString(name)+": ", "}")
+	case dialect.ArgsPython:
+		return quoted(name+"=", "")
+	case dialect.ArgsMarked:
+		mark := b.Literal(w.ask(w.Mark))
+		return b.Seq(b.Literal(name+":"), mark, w.lacking(e, w.ask(w.Mark)), mark)
+	}
+	t := w.tags()
+	return t.member(b.Literal(name), jsonschema.Parts{Text: b.Flat(e)})
+}
+
 // pair writes a member as its name and its value.
 func (w *writer) pair(between string) func(*grammar.Expr, jsonschema.Parts) *grammar.Expr {
 	return func(name *grammar.Expr, p jsonschema.Parts) *grammar.Expr {
@@ -221,6 +253,27 @@ func (w *writer) pythonNames() *grammar.Expr {
 	letters := []grammar.RuneRange{small, capitals, {Lo: '_', Hi: '_'}}
 	more := append(letters, digits, grammar.RuneRange{Lo: '-', Hi: '.'})
 	return w.b.Seq(w.b.Runes(letters...), w.b.Repeat(w.b.Runes(more...), 0, mostName))
+}
+
+// lacking is texts that hold none of some others, which may be of a grammar with rules.
+func (w *writer) lacking(e *grammar.Expr, others ...string) *grammar.Expr {
+	if e.Regular() {
+		return w.within(e, w.without(others...), others...)
+	}
+	return w.b.Without(e, grammar.Lacks{Words: others})
+}
+
+// within is the texts of a regular expression that are also of another one, which all are that hold no byte that some words begin
+// with: it costs less to follow then.
+func (w *writer) within(e, in *grammar.Expr, words ...string) *grammar.Expr {
+	var bytes grammar.Set
+	for _, s := range words {
+		bytes.Add(s[0], s[0])
+	}
+	if w.b.Bytes(e).And(bytes) == (grammar.Set{}) {
+		return e
+	}
+	return w.b.And(e, in)
 }
 
 // without is what a text is that holds none of some others.

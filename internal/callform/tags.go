@@ -1,6 +1,7 @@
 package callform
 
 import (
+	"slices"
 	"strings"
 
 	"hearth/internal/grammar"
@@ -10,9 +11,10 @@ import (
 // tags makes parameters that are written one by one.
 type tags struct {
 	*writer
-	texts *grammar.Expr // what holds no end of a value
-	bare  *grammar.Expr // a text that stands as it is
-	cdata *grammar.Expr // one within CDATA; nil where there is none
+	closer []string      // what may end a value
+	texts  *grammar.Expr // what holds no end of a value
+	bare   *grammar.Expr // a text that stands as it is
+	cdata  *grammar.Expr // one within CDATA; nil where there is none
 }
 
 const cdataOpen = "<![CDATA["
@@ -23,6 +25,9 @@ func (w *writer) tags() *tags {
 	behind, _, _ = strings.Cut(behind, "$")
 	closer := strings.TrimSpace(behind)
 	t := &tags{writer: w}
+	if len(w.Ends) > 0 {
+		t.closer = []string{closer}
+	}
 	t.texts = t.endless(closer)
 	t.bare = t.texts
 	if w.CData {
@@ -92,17 +97,48 @@ func (t *tags) member(name *grammar.Expr, p jsonschema.Parts) *grammar.Expr {
 // stands is texts as they stand between tags.
 func (t *tags) stands(e *grammar.Expr) *grammar.Expr {
 	b := t.b
-	bare := b.And(e, t.bare)
+	if !e.Regular() {
+		return t.ruled(e)
+	}
+	begins := slices.Concat(t.Never, t.closer)
+	if t.Trim {
+		begins = append(begins, "\r")
+	}
+	bare := t.within(e, t.bare, begins...)
 	switch {
 	case t.cdata != nil:
-		return b.Or(bare, b.Seq(b.Literal(cdataOpen), b.And(e, t.cdata), b.Literal("]]>")))
-	case t.Trim && !strings.Contains(t.Param, "$value\n"):
+		return b.Or(bare, b.Seq(b.Literal(cdataOpen), t.within(e, t.cdata, append(begins, "]]>")...), b.Literal("]]>")))
+	case t.Trim && !t.ownLines():
 		edge := b.Choice("\n", "\r")
 		inLines := b.Seq(b.Literal("\n"), bare, b.Literal("\n"))
 		return b.Or(inLines, b.Except(bare, b.Seq(edge, b.Any()), b.Seq(b.Any(), edge)))
 	}
 	return bare
 }
+
+// ruled is stands of texts of a grammar with rules. They hold no tag that may end a value, whatever follows it.
+func (t *tags) ruled(e *grammar.Expr) *grammar.Expr {
+	b := t.b
+	lacks := grammar.Lacks{Words: slices.Concat(t.Never, t.closer)}
+	switch {
+	case t.CData:
+		lacks.Begins = []string{cdataOpen}
+		cdata := grammar.Lacks{Words: append(slices.Clone(t.Never), "]]>")}
+		return b.Or(b.Without(e, lacks), b.Seq(b.Literal(cdataOpen), b.Without(e, cdata), b.Literal("]]>")))
+	case t.Trim:
+		lacks.Ends = []string{"\r"}
+		if t.ownLines() {
+			return b.Without(e, lacks)
+		}
+		edge := []string{"\n", "\r"}
+		inLines := b.Seq(b.Literal("\n"), b.Without(e, lacks), b.Literal("\n"))
+		return b.Or(inLines, b.Without(e, grammar.Lacks{Words: lacks.Words, Begins: edge, Ends: edge}))
+	}
+	return b.Without(e, lacks)
+}
+
+// ownLines tells whether values stand in lines of their own.
+func (t *tags) ownLines() bool { return strings.Contains(t.Param, "$value\n") }
 
 // numbers are those of JSON.
 func (t *tags) numbers() *grammar.Expr {

@@ -155,6 +155,7 @@ type ToolResult struct {
 type Tool struct {
 	Name, Description string
 	Parameters        json.RawMessage
+	Input             *Form  // what its one parameter, which is a text, has to be; nil: its schema says all
 	Strict            bool   // its calls have to be held to all of the schema
 	Path              string // where in the client's JSON the schema stands, for errors
 	Deferred          bool   // callable, but not rendered with the tools: its schema stands in a tool result

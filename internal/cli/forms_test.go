@@ -88,7 +88,7 @@ func TestForms(t *testing.T) {
 		}
 	}
 
-	header, b := post("/v1/responses", `{"input": "Hello", "temperature": 1.5, "text": {"format": {"type": "json_schema", "name": "p", "strict": true, "schema": `+personSchema+`}}}`)
+	header, b := post("/v1/responses", `{"input": "Hello", "temperature": 1.5, "reasoning": {"effort": "none"}, "text": {"format": {"type": "json_schema", "name": "p", "strict": true, "schema": `+personSchema+`}}}`)
 	var resp struct {
 		Output []struct{ Content []struct{ Text string } }
 	}

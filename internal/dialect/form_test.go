@@ -366,7 +366,8 @@ func randomArgs(r *rand.Rand, tool string, more bool) string {
 	return "{" + strings.Join(members, ", ") + "}"
 }
 
-// walker makes texts of a grammar, token by token, from tokens of one character, some markup and what a notation consists of.
+// walker makes texts of a grammar, token by token, from tokens of one character, some markup, what a notation consists of, and
+// others that end something.
 type walker struct {
 	tokens []string
 	shapes map[string]bool // that end what is open
@@ -374,7 +375,7 @@ type walker struct {
 	vocab  *grammar.Vocab
 }
 
-func newWalker(n *dialect.Notation) *walker {
+func newWalker(n *dialect.Notation, shapes ...string) *walker {
 	w := &walker{shapes: map[string]bool{}}
 	add := func(token string, shape bool) {
 		if token == "" {
@@ -390,6 +391,9 @@ func newWalker(n *dialect.Notation) *walker {
 	}
 	for _, s := range markup {
 		add(s, false)
+	}
+	for _, s := range shapes {
+		add(s, true)
 	}
 	for _, text := range []string{n.Open, n.Call, n.Close, n.Param, n.Mark, "]]>"} {
 		for _, c := range text {

@@ -9,6 +9,7 @@ import (
 
 	"hearth/internal/chat"
 	"hearth/internal/dialect"
+	"hearth/internal/engine"
 	"hearth/internal/grammar"
 	"hearth/internal/sample"
 )
@@ -224,6 +225,7 @@ type answer struct {
 	ways   []way
 	held   string // text since the answer began, while it is not decided what it is
 	mask   sample.Set
+	ahead  stretcher // of one that guides
 }
 
 type answerState uint8
@@ -394,6 +396,7 @@ func (k *heldForm) guide(n int) *answer {
 	}
 	x := k.newAnswer(n)
 	x.parser = x.family.New(x.prompt.options)
+	x.ahead = newStretcher(x.tok, k.begun)
 	return x
 }
 
@@ -419,9 +422,21 @@ func formOutcome(r *chat.Request, p *prompt, text, demand *heldForm) chat.Outcom
 	return chat.Unchecked
 }
 
-// next takes note of a token and says what may follow; free that anything may, as far as the form goes.
-func (x *answer) next(id int32) (only sample.Set, free bool, err error) {
+// first is what the reply may begin with; free that anything may, as far as the form goes.
+func (x *answer) first() (only sample.Set, free bool, err error) {
+	if ids := x.stretch(); len(ids) > 0 {
+		only = make(sample.Set, (x.tok.Size()+63)/64)
+		only.Add(ids[0])
+		return only, false, nil
+	}
+	return x.only()
+}
+
+// next takes note of a token and says what may follow, unless that is on its way; free that anything may, as far as the form
+// goes.
+func (x *answer) next(id int32, coming bool) (c engine.Constraint, free bool) {
 	x.budget.Token()
+	x.ahead.note(id)
 	var ok bool
 	if x.state == answerWrites {
 		ok = len(x.ways) > 0 && x.ways[0].Accept(id)
@@ -432,10 +447,43 @@ func (x *answer) next(id int32) (only sample.Set, free bool, err error) {
 		}
 		_, ok = x.take(nil, id, text)
 	}
-	if !ok && !x.budget.Spent() {
-		return nil, false, chat.Invalidf(x.path, "the reply cannot be held to this form: %q came where it does not fit", x.tok.Bytes(id))
+	switch {
+	case !ok && !x.budget.Spent():
+		c.Err = chat.Invalidf(x.path, "the reply cannot be held to this form: %q came where it does not fit", x.tok.Bytes(id))
+		return c, false
+	case coming:
+		return c, x.state == answerReasons || x.state == answerCalls
 	}
-	return x.only()
+	if c.Forced = x.stretch(); len(c.Forced) == 0 {
+		c.Mask, free, c.Err = x.only()
+	}
+	return c, free
+}
+
+// stretch is what has to follow, where it is no choice of the model's.
+func (x *answer) stretch() []int32 {
+	if x.state == answerReasons || x.state == answerCalls || len(x.ways) == 0 {
+		return nil
+	}
+	going := 0
+	if len(x.ways) > 1 { // all but one may have come to their ends
+		going = -1
+		for i, w := range x.ways {
+			switch {
+			case w.kind == wayWrites && w.Done():
+				return nil
+			case w.Allowed() == nil:
+			case going >= 0:
+				return nil
+			default:
+				going = i
+			}
+		}
+	}
+	if going < 0 {
+		return nil
+	}
+	return x.ahead.next(x.ways[going].Matcher)
 }
 
 // only is what may come now.

@@ -28,6 +28,8 @@ type drawer struct {
 	r    *rand.Rand
 	size int
 	says []int32 // it is checked that these may come
+
+	given int // tokens that were forced
 }
 
 func (d *drawer) Submit(_ context.Context, p engine.Prompt) (Stream, error) {
@@ -57,7 +59,11 @@ func (s *drawn) Next() (engine.Token, error) {
 	var id int32
 	switch {
 	case len(s.forced) > 0:
-		id, s.forced, s.says = s.forced[0], s.forced[1:], nil
+		if id, s.forced = s.forced[0], s.forced[1:]; len(s.says) > 0 && s.says[0] == id {
+			s.says = s.says[1:]
+		} else {
+			s.says = nil
+		}
 	case len(s.says) > 0:
 		if id, s.says = s.says[0], s.says[1:]; s.may != nil && !s.may.Has(id) {
 			s.d.t.Fatalf("token %d may not come", id)
@@ -81,6 +87,7 @@ func (s *drawn) Next() (engine.Token, error) {
 		return engine.Token{}, &engine.ConstraintError{Err: c.Err}
 	}
 	s.may, s.forced = c.Mask, append(s.forced, c.Forced...)
+	s.d.given += len(c.Forced)
 	return engine.Token{ID: id, Logprob: -1}, nil
 }
 
@@ -413,10 +420,10 @@ func TestAnswerSpent(t *testing.T) {
 		t.Fatal(err)
 	}
 	open := g.cfg.Tokenizer.Encode("{", tokenizer.EncodeOptions{})[0]
-	if _, _, err := x.next(open); err != nil {
-		t.Fatal(err)
+	if c, _ := x.next(open, false); c.Err != nil {
+		t.Fatal(c.Err)
 	}
-	if _, _, err := x.next(g.cfg.Tokenizer.Encode("[", tokenizer.EncodeOptions{})[0]); err == nil {
+	if c, _ := x.next(g.cfg.Tokenizer.Encode("[", tokenizer.EncodeOptions{})[0], false); c.Err == nil {
 		t.Error("a token that does not fit is taken")
 	}
 }

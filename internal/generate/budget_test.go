@@ -23,6 +23,7 @@ func TestBudget(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g, s := newTest(t, c.reply)
+			s.forced = true
 			r := &chat.Request{Messages: c.messages, Thinking: chat.Thinking{Mode: chat.On, Budget: c.budget}}
 			if r.Messages == nil {
 				r.Messages = []chat.Message{text(chat.User, "Hi")}
@@ -53,7 +54,7 @@ func TestBudget(t *testing.T) {
 // completion has no reasoning, whatever it spells.
 func TestBudgetSetting(t *testing.T) {
 	g, s := newTest(t, "<think>\none two three and so on")
-	g.cfg.ThinkingBudget = 4
+	s.forced, g.cfg.ThinkingBudget = true, 4
 	hi := []chat.Message{text(chat.User, "Hi")}
 	for _, c := range []struct {
 		name string

@@ -24,13 +24,18 @@ func (a *answerForms) newDemand(ctx context.Context, r *chat.Request, p *prompt,
 	tools := slices.DeleteFunc(slices.Clone(p.options.Tools), func(t dialect.Tool) bool {
 		return r.Choice.Kind == chat.ChoiceNamed && t.Name != r.Choice.Name
 	})
-	o := callform.Options{One: r.Choice.Single, Literal: a.literal}
+	o := callform.Options{One: r.Choice.Single, Literal: a.literal, Texts: inputTexts(r.Tools)}
 	for _, id := range a.stopIDs { // what ends a reply in the middle of a call lets no other follow
 		o.One = o.One || strings.Contains(n.Call, string(a.tok.Bytes(id)))
 	}
 	var texts []string
 	for _, t := range tools {
 		texts = append(texts, t.Name, string(t.Schema.Raw))
+	}
+	for _, t := range r.Tools {
+		if t.Input != nil {
+			texts = append(texts, t.Name, fmt.Sprint(t.Input.Kind), t.Input.Source)
+		}
 	}
 	form, err := a.forms.get(fmt.Sprint("calls", o.One), texts, func() (*madeForm, error) {
 		f, err := callform.New(ctx, n, tools, o)
@@ -58,6 +63,10 @@ func demandError(r *chat.Request, err error) error {
 	if errors.Is(err, grammar.ErrNothing) {
 		return chat.Boundf(chat.BoundEndless, "tools", "tool_choice asks for a call, and none can be written: no arguments follow the schema, or the name of the tool has no place in the form of the model's calls")
 	}
+	var input *chat.Error // which has its own path
+	if errors.As(err, &input) {
+		return input
+	}
 	var of *callform.ToolError
 	if errors.As(err, &of) {
 		return formError(schemaPath(r, of.Name), err)
@@ -79,6 +88,36 @@ func strictTools(r *chat.Request, unheld map[string][]jsonschema.Unheld) error {
 	for _, t := range r.Tools {
 		if not := unheld[t.Name]; t.Strict && len(not) > 0 {
 			return chat.Invalidf(schemaPath(r, t.Name), "calls of the strict tool %q have to be held to all that its schema says, and this is not: %s; leave it out, or send strict: false to have calls checked afterwards", t.Name, not[0])
+		}
+	}
+	return nil
+}
+
+// inputTexts are the inputs of tools that have a form, for grammars of calls.
+func inputTexts(tools []chat.Tool) map[string]callform.Text {
+	texts := map[string]callform.Text{}
+	for _, t := range tools {
+		if f := t.Input; f != nil {
+			texts[t.Name] = func(ctx context.Context, b *grammar.Builder) (*grammar.Expr, error) {
+				e, err := textsOf(ctx, b, f)
+				if err != nil {
+					return nil, formError(f.Path, err)
+				}
+				return e, nil
+			}
+		}
+	}
+	return texts
+}
+
+// checkInputs is an error where no grammar can be made of the form of a tool's input, whether or not calls are held to it.
+func (k *forms) checkInputs(ctx context.Context, tools []chat.Tool) error {
+	for _, t := range tools {
+		if t.Input == nil {
+			continue
+		}
+		if _, err := k.of(ctx, t.Input); err != nil {
+			return err
 		}
 	}
 	return nil

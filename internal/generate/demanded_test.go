@@ -3,9 +3,11 @@ package generate
 import (
 	"encoding/json"
 	"errors"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"hearth/internal/chat"
 	"hearth/internal/dialect"
@@ -104,6 +106,70 @@ func TestDemandedStrict(t *testing.T) {
 		r.Choice.Name = "g" // the other is not asked for
 		if got, err := outcomeOf(t, g, r); err != nil || got.form != chat.Enforced {
 			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}
+
+// customParameters is the schema of tools whose input is a text.
+const customParameters = `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}`
+
+// patches is a grammar of lines that begin as those of a patch do.
+const patches = `start: "*** Begin\n" hunk+ "*** End"
+	hunk: "*** File: " /[a-z]+/ "\n" line*
+	line: ("+" | "-" | " ") /["\\<\/a-c>\t é]{0,9}/ "\n"`
+
+// TestInputs: the input of a call that a request demands is of the tool's grammar, in every family.
+func TestInputs(t *testing.T) {
+	whole := regexp.MustCompile(`^\*\*\* Begin\n(\*\*\* File: [a-z]+\n([-+ ]["\\</a-c>\t é]{0,9}\n)*)+\*\*\* End$`)
+	held := 0
+	for name := range everyFamily(t) {
+		if dialect.CheckNames(name, "") != nil {
+			continue
+		}
+		g, _ := withConfig(t, toolless["chatml"], func(c *Config) { c.ToolParser = name })
+		if g.family.Force == nil {
+			continue
+		}
+		newDrawer(t, g, "")
+		if len(g.stopIDs) == 0 {
+			continue
+		}
+		tools := []chat.Tool{{Name: "f", Parameters: json.RawMessage(customParameters), Input: &chat.Form{Kind: chat.FormLark, Source: patches}},
+			{Name: "g", Parameters: json.RawMessage(customParameters), Input: &chat.Form{Kind: chat.FormRegex, Source: `"\w{2}\n"`}}}
+		for i := range 6 {
+			choice := chat.ToolChoice{Kind: chat.ChoiceNamed, Name: []string{"f", "g"}[i%2], Single: true}
+			got, err := outcomeOf(t, g, &chat.Request{Tools: tools, Choice: choice, MaxTokens: 3000})
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if got.finish == chat.FinishLength {
+				continue
+			}
+			var v struct{ Input string }
+			if len(got.calls) != 1 || got.calls[0] != choice.Name || json.Unmarshal([]byte(got.args[0]), &v) != nil {
+				t.Fatalf("%s: %+v", name, got)
+			}
+			if held++; choice.Name == "f" && !whole.MatchString(v.Input) || choice.Name == "g" && utf8.RuneCountInString(v.Input) != 5 {
+				t.Errorf("%s: %s %q", name, choice.Name, v.Input)
+			}
+		}
+	}
+	if held < 33*4 {
+		t.Errorf("%d calls were held", held)
+	}
+}
+
+// TestInputErrors: a grammar that is none is an error at its path, whether or not a call is demanded.
+func TestInputErrors(t *testing.T) {
+	for _, choice := range []chat.ChoiceKind{chat.ChoiceAuto, chat.ChoiceNone, chat.ChoiceRequired} {
+		for source, msg := range map[string]string{"start: x": "line 1, column 8: the rule x is not defined", "start: start": "no text of finite length"} {
+			g, _ := newTest(t, "")
+			_, err := outcomeOf(t, g, &chat.Request{Choice: chat.ToolChoice{Kind: choice}, Tools: []chat.Tool{{Name: "f", Parameters: json.RawMessage(customParameters),
+				Input: &chat.Form{Kind: chat.FormLark, Source: source, Path: "tools[0].format.definition"}}}})
+			var e *chat.Error
+			if !errors.As(err, &e) || e.Kind != chat.Invalid || e.Param != "tools[0].format.definition" || !strings.Contains(e.Msg, msg) {
+				t.Errorf("%s: %v", source, err)
+			}
 		}
 	}
 }

@@ -126,6 +126,14 @@ func makeForm(ctx context.Context, f *chat.Form) (m *madeForm, err error) {
 	return m, err
 }
 
+// textsOf adds the texts of a form of either of these kinds to a grammar.
+func textsOf(ctx context.Context, b *grammar.Builder, f *chat.Form) (*grammar.Expr, error) {
+	if f.Kind == chat.FormLark {
+		return lark.Build(ctx, b, f.Source)
+	}
+	return regex.Compile(b, f.Source, regex.Options{Python: true})
+}
+
 func ofSchema(ctx context.Context, source string) (*grammar.Grammar, []jsonschema.Unheld, error) {
 	root, err := schema.Parse([]byte(source))
 	if err != nil {

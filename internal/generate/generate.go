@@ -217,6 +217,9 @@ func (g *Generator) submit(ctx context.Context, r *chat.Request, p *prompt) (*re
 	if err != nil {
 		return nil, err
 	}
+	if err := g.answers.forms.checkInputs(ctx, r.Tools); err != nil {
+		return nil, err
+	}
 	demand, err := g.answers.newDemand(ctx, r, p, form != nil)
 	if err != nil {
 		return nil, err

@@ -27,9 +27,11 @@ const demoFolder = "../demo/model"
 // Of the demo's vocabulary.
 const endOfText, imEnd = 5709, 5711
 
-// script is an engine that answers every prompt with the tokens of a text.
+// script is an engine that answers every prompt with the tokens of a text, whatever may come. What has to come does only if it is
+// forced.
 type script struct {
 	reply   []int32
+	forced  bool
 	finish  engine.Reason
 	fail    error // at the end of the stream
 	refuse  error // of Submit
@@ -72,7 +74,9 @@ func (s *scriptStream) Next() (engine.Token, error) {
 	}
 	s.at++
 	if s.constrain != nil {
-		s.settled = s.constrain(s.reply[s.at-1]).Forced
+		if c := s.constrain(s.reply[s.at-1]); s.forced {
+			s.settled = c.Forced
+		}
 	}
 	return engine.Token{ID: s.reply[s.at-1], Logprob: -0.5, Top: []sample.Logprob{{ID: s.reply[s.at-1], Logprob: -0.5}}}, nil
 }

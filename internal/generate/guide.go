@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -56,7 +57,8 @@ type guide struct {
 // newForm is the grammar of the calls that a request allows, nil where nothing is guided. It is an error to demand a call that
 // no arguments fit.
 func (c *calls) newForm(r *chat.Request, p *prompt) (*grammar.Form, error) {
-	if c == nil || p.raw || len(p.options.Tools) == 0 {
+	inputs := slices.ContainsFunc(r.Tools, func(t chat.Tool) bool { return t.Input != nil })
+	if c == nil || p.raw || len(p.options.Tools) == 0 || inputs && r.Choice.Demands() { // see newDemand
 		return nil, nil
 	}
 	tools := make([]grammar.Tool, len(p.options.Tools))
@@ -180,7 +182,7 @@ func constrain(limit func(int32) []int32, text *answer, calls *guide) (hook func
 	}
 	free := true
 	if text != nil {
-		first, free, err = text.only()
+		first, free, err = text.first()
 	}
 	if calls != nil && free {
 		var only sample.Set
@@ -191,14 +193,21 @@ func constrain(limit func(int32) []int32, text *answer, calls *guide) (hook func
 	if err != nil {
 		return nil, nil, err
 	}
+	coming := 0 // forced tokens that are on their way
 	return func(id int32) (c engine.Constraint) {
+		coming = max(coming-1, 0)
+		var closing []int32
 		if limit != nil {
-			c.Forced = limit(id)
+			closing = limit(id)
 		}
 		free := true
 		if text != nil {
-			c.Mask, free, c.Err = text.next(id)
+			c, free = text.next(id, coming+len(closing) > 0)
 		}
+		if len(closing) > 0 {
+			c.Forced = closing
+		}
+		coming += len(c.Forced)
 		if calls != nil && (text == nil || text.state != answerWrites) {
 			if only, err := calls.next(id); free {
 				c.Err = err

@@ -180,6 +180,11 @@ func (x *naive) build(b *Builder, rules []*Rule) *Expr {
 }
 
 func (g naiveGrammar) compile() (*Grammar, error) {
+	return g.compileAs(nil)
+}
+
+// compileAs compiles what is made of the first rule, or that.
+func (g naiveGrammar) compileAs(of func(b *Builder, start *Expr) *Expr) (*Grammar, error) {
 	b := NewBuilder()
 	rules := make([]*Rule, len(g))
 	for i := range g {
@@ -188,7 +193,12 @@ func (g naiveGrammar) compile() (*Grammar, error) {
 	for i, x := range g {
 		b.Define(rules[i], x.build(b, rules))
 	}
-	return b.Compile(rules[0])
+	if of == nil {
+		return b.Compile(rules[0])
+	}
+	root := b.Rule("root")
+	b.Define(root, of(b, b.Ref(rules[0])))
+	return b.Compile(root)
 }
 
 func (x *naive) String() string {

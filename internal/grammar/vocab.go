@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strconv"
 )
 
 // Vocab is the tokens of a model, ordered for asking which of them a form lets through. It does not change and may be used by
@@ -112,6 +113,21 @@ func (v *Vocab) text(id int32) []byte {
 func Mark(id int32) string { return fmt.Sprintf("%s%08x", []byte{markByte}, uint32(id)) }
 
 const markByte = 0xff
+
+// CutMark gives what comes before the first Mark in a text, the token of that, and what follows it; -1 where it is not whole, or
+// there is none.
+func CutMark(text []byte) (before []byte, id int32, after []byte, found bool) {
+	const size = 9
+	before, after, found = bytes.Cut(text, []byte{0xff})
+	if len(after) < size-1 {
+		return before, -1, nil, found
+	}
+	n, err := strconv.ParseUint(string(after[:size-1]), 16, 32)
+	if err != nil {
+		return before, -1, nil, found
+	}
+	return before, int32(n), after[size-1:], found
+}
 
 // breaks tells whether a byte does something in a string other than to stand for itself.
 func breaks(b byte) bool { return b < ' ' || b == '"' || b == '\\' }

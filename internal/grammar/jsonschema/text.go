@@ -56,6 +56,16 @@ func spelled(s string) string {
 	return b.String()
 }
 
+// Spelled is the texts of an expression as they are written within quotes.
+func Spelled(b *grammar.Builder, e *grammar.Expr) *grammar.Expr {
+	return b.Spelled(e, func(c byte) string {
+		if c < utf8.RuneSelf && escapes[c] != "" {
+			return escapes[c]
+		}
+		return string([]byte{c})
+	})
+}
+
 // write writes a value with members in the order they have in it.
 func (o Options) write(b *strings.Builder, v *schema.Node) {
 	comma, colon := o.between()

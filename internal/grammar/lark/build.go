@@ -147,8 +147,8 @@ func (n *node) written() *node {
 	return out
 }
 
-// build makes the rules, and one for whole texts.
-func (c *compiler) build() *grammar.Rule {
+// build makes the rules, and what whole texts are.
+func (c *compiler) build() *grammar.Expr {
 	c.flows, c.made, c.steps = map[entry]states{}, map[exit]*grammar.Rule{}, map[step]*grammar.Expr{}
 	start := &node{op: opRule, text: "start"}
 	c.flow(start, 0)
@@ -196,9 +196,7 @@ func (c *compiler) build() *grammar.Rule {
 			}
 		}
 	}
-	root := c.b.Rule("text")
-	c.b.Define(root, whole)
-	return root
+	return whole
 }
 
 // or adds what leads to a state.

@@ -39,19 +39,28 @@ import (
 // Compile makes a grammar out of a text. Its errors are a notation.Error that names the place, a grammar.LimitError,
 // grammar.ErrNothing, or the cause of ctx's end.
 func Compile(ctx context.Context, text string) (*grammar.Grammar, error) {
+	b := grammar.NewBuilder()
+	e, err := Build(ctx, b, text)
+	if err != nil {
+		return nil, err
+	}
+	root := b.Rule("text")
+	b.Define(root, e)
+	return b.Compile(root)
+}
+
+// Build adds the texts that follow a grammar to another one, of which they are a part.
+func Build(ctx context.Context, b *grammar.Builder, text string) (e *grammar.Expr, err error) {
 	p := &parser{rules: map[string]*node{}, terminals: map[string]*terminal{}, common: common()}
-	c := &compiler{parser: p, b: grammar.NewBuilder(), exprs: map[*terminal]*grammar.Expr{}, byExpr: map[*grammar.Expr]int{}}
-	var root *grammar.Rule
-	if err := notation.Read(ctx, text, func(r *notation.Reader) {
+	c := &compiler{parser: p, b: b, exprs: map[*terminal]*grammar.Expr{}, byExpr: map[*grammar.Expr]int{}}
+	err = notation.Read(ctx, text, func(r *notation.Reader) {
 		p.read(r)
 		c.resolve()
 		c.follow()
 		c.separate()
-		root = c.build()
-	}); err != nil {
-		return nil, err
-	}
-	return c.b.Compile(root)
+		e = c.build()
+	})
+	return e, err
 }
 
 // compiler makes a grammar of what was parsed.

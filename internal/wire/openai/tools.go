@@ -79,7 +79,7 @@ func (d *Decoder) custom(r *request, c wire.Value) {
 	r.custom[t.Name] = true
 }
 
-// Custom makes a function of a tool whose input is text. A grammar for that text is put to the model in words.
+// Custom makes a function of a tool whose input is text. A grammar for that text is put to the model in words too, and is strict.
 func (d *Decoder) Custom(c wire.Value) chat.Tool {
 	t := chat.Tool{Name: d.String(c.Get("name")), Description: d.OptString(c.Get("description")), Parameters: []byte(customParameters)}
 	f := c.Get("format")
@@ -96,14 +96,20 @@ func (d *Decoder) Custom(c wire.Value) chat.Tool {
 		if !d.Want(g, wire.Object) {
 			return t
 		}
-		syntax := d.String(g.Get("syntax"))
-		if syntax != "lark" && syntax != "regex" {
+		syntax, definition := d.String(g.Get("syntax")), g.Get("definition")
+		t.Input, t.Strict = &chat.Form{Source: d.String(definition), Path: definition.Path()}, true
+		switch syntax {
+		case "lark":
+			t.Input.Kind = chat.FormLark
+		case "regex":
+			t.Input.Kind = chat.FormRegex
+		default:
 			d.Fail(g.Get("syntax"), "unknown syntax %s: must be lark or regex", wire.Quote(syntax))
 		}
 		if t.Description != "" {
 			t.Description += "\n"
 		}
-		t.Description += "The input must match this " + syntax + " grammar:\n" + d.String(g.Get("definition"))
+		t.Description += "The input must match this " + syntax + " grammar:\n" + t.Input.Source
 	default:
 		d.Fail(f.Get("type"), "unknown format %s: must be text or grammar", wire.Quote(kind))
 	}

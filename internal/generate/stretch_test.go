@@ -1,0 +1,331 @@
+package generate
+
+import (
+	"encoding/json"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"hearth/internal/chat"
+	"hearth/internal/grammar"
+	"hearth/internal/tokenizer"
+)
+
+// written is a schema with a value of it as it is written.
+type written struct{ schema, value string }
+
+var stretchWords = strings.Fields(`name age first_name lastName the total amount of a user id URL is_active Straße café 東京 наука order-items x y1
+	created_at description emoji🙂 don't HTTPServer 2024 3.14 tag tags address.city zip Unicode_ÄÖ it's well, (really) "quoted" back\slash tab	end <b> {curly} [list] a:b a/b`)
+
+// writes makes schemas with values.
+type writes struct{ *rand.Rand }
+
+func (r writes) text(most int) string {
+	var all []string
+	for range 1 + r.IntN(most) {
+		all = append(all, stretchWords[r.IntN(len(stretchWords))])
+	}
+	return strings.Join(all, []string{" ", " ", " ", "_", "", ", ", "\n"}[r.IntN(7)])
+}
+
+// quoted is a text as JSON, each character as it is where it may.
+func quoted(text string) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(text); err != nil {
+		panic(err)
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func (r writes) any(depth int) written {
+	switch n := r.IntN(7 + 3*min(depth, 1)); n {
+	case 0:
+		return written{`{"type": "boolean"}`, []string{"true", "false"}[r.IntN(2)]}
+	case 1:
+		return written{`{"type": "integer"}`, strconv.Itoa(r.IntN(1<<r.IntN(30)+1) - 9)}
+	case 2:
+		list := []string{r.text(3), r.text(2), r.text(2) + " more"}
+		enum := "[" + quoted(list[0]) + ", " + quoted(list[1]) + ", " + quoted(list[2]) + "]"
+		return written{`{"enum": ` + enum + `}`, quoted(list[r.IntN(3)])}
+	case 3:
+		text := quoted(r.text(8))
+		return written{`{"const": ` + text + `}`, text}
+	case 7:
+		one := r.any(depth - 1)
+		return written{`{"type": "array", "minItems": 1, "items": ` + one.schema + `}`, "[" + strings.Repeat(one.value+", ", r.IntN(3)) + one.value + "]"}
+	case 8, 9:
+		return r.object(depth - 1)
+	}
+	return written{`{"type": "string"}`, quoted(r.text(12))}
+}
+
+func (r writes) object(depth int) written {
+	var schema, value, names []string
+	for range 1 + r.IntN(5) {
+		name := quoted(r.text(2))
+		if slices.Contains(names, name) {
+			continue
+		}
+		one := r.any(depth)
+		names, schema, value = append(names, name), append(schema, name+": "+one.schema), append(value, name+": "+one.value)
+	}
+	if n := r.IntN(len(names) + 1); r.IntN(3) == 0 { // one may be left out
+		names = slices.Delete(names, min(n, len(names)-1), min(n, len(names)-1)+1)
+	}
+	return written{`{"type": "object", "properties": {` + strings.Join(schema, ", ") + `}, "required": [` + strings.Join(names, ", ") + `], "additionalProperties": false}`,
+		"{" + strings.Join(value, ", ") + "}"}
+}
+
+// stretchFolders are the model folders whose tokenizers are tried: the demo's, and small ones of each kind.
+func stretchFolders(t *testing.T) map[string]fs.FS {
+	all := map[string]fs.FS{"demo": os.DirFS(demoFolder)}
+	files, err := filepath.Glob("../tokenizer/testdata/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		name := filepath.Base(file)
+		if kind, known := map[string]string{".json": "tokenizer.json", ".model": "tokenizer.model"}[filepath.Ext(name)]; known && !strings.HasPrefix(name, "golden") {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.HasPrefix(name, "tiktoken") {
+				kind = "tiktoken.model"
+			}
+			all[name] = fstest.MapFS{kind: {Data: data}}
+		}
+	}
+	if dir := os.Getenv("HEARTH_TEST_TOKENIZER"); dir != "" {
+		all[filepath.Base(dir)] = os.DirFS(dir)
+	}
+	return all
+}
+
+// TestStretches: where the rest is as the tokenizer would have it, so is what a form leaves no choice about.
+func TestStretches(t *testing.T) {
+	for name, folder := range stretchFolders(t) {
+		t.Run(name, func(t *testing.T) {
+			tok, err := tokenizer.Load(folder)
+			if err != nil {
+				t.Skip(err)
+			}
+			vocab := grammar.NewVocab(tok.Size(), func(id int32) []byte {
+				if tok.Special(id) {
+					return []byte(grammar.Mark(id))
+				}
+				return tok.Bytes(id)
+			})
+			r := writes{rand.New(rand.NewPCG(3, 4))}
+			replies, alike, given, forced := 0, 0, 0, 0
+			n := 60
+			if name == "demo" || os.Getenv("HEARTH_TEST_TOKENIZER") != "" {
+				n = 300
+			}
+			for range n {
+				w := r.object(2)
+				g, _, err := ofSchema(t.Context(), w.schema)
+				if err != nil {
+					t.Fatalf("%s: %v", w.schema, err)
+				}
+				s := newStretcher(tok, "")
+				want, ends := s.cut([]byte(w.value))
+				want = want[slices.Index(ends, 0)+1:]
+				m := vocab.Matcher(g, grammar.NewBudget(1))
+				if len(want) == 0 || vocab.Matcher(g, grammar.NewBudget(1)).Prefix(want) < len(want) {
+					continue // the tokenizer does not keep every character
+				}
+				var got []int32
+				for len(got) < len(want) {
+					ids := s.next(m)
+					if forced += len(ids); len(ids) == 0 {
+						ids = want[len(got) : len(got)+1]
+					}
+					for _, id := range ids {
+						if !m.Accept(id) {
+							t.Fatalf("%q: %q does not fit behind %q", w.value, tok.Bytes(id), tok.Decode(got, false))
+						}
+						s.note(id)
+						got = append(got, id)
+					}
+					if !slices.Equal(got, want[:min(len(got), len(want))]) {
+						break
+					}
+				}
+				given += len(got)
+				if replies++; slices.Equal(got, want) {
+					alike++
+				} else if replies-alike < 3 && name != "fixed.json" {
+					n := 0
+					for got[n] == want[n] {
+						n++
+					}
+					t.Logf("behind %q: %q where the tokenizer has %q", said(tok, got[max(0, n-4):n]), said(tok, got[n:]), said(tok, want[n:min(n+len(got[n:])+2, len(want))]))
+				}
+			}
+			t.Logf("%d of %d replies are as the tokenizer has them; %d of %d tokens were forced", alike, replies, forced, given)
+			least := 99
+			switch name {
+			case "fixed.json": // its words are so many characters from the beginning on
+				least = 0
+			case "sp_unigram_bytes.model": // "}}}" is cut in one of two equally likely ways by how numbers are rounded
+				least = 95
+			}
+			if alike*100 < replies*least || name == "demo" && forced < given/3 {
+				t.Error("too few")
+			}
+		})
+	}
+}
+
+func said(tok *tokenizer.Tokenizer, ids []int32) (all []string) {
+	for _, id := range ids {
+		all = append(all, string(tok.Bytes(id)))
+	}
+	return all
+}
+
+// TestStretchesOfReplies: a reply some of which is forced is what it would be otherwise: with logprobs, several at once, behind
+// reasoning with and without a budget, cut by a stop string or after any token.
+func TestStretchesOfReplies(t *testing.T) {
+	const whole = `{"first_name": "Ada", "kind": "a person of old", "born": 1815, "tags": ["x", "y"]}`
+	form := &chat.Form{Kind: chat.FormSchema, Strict: true, Source: `{"type": "object", "properties": {"first_name": {"type": "string", "maxLength": 9}, "kind": {"const": "a person of old"}, "born": {"type": "integer"},
+		"tags": {"type": "array", "items": {"enum": ["x", "y"]}}}, "required": ["first_name", "kind", "born", "tags"], "additionalProperties": false}`}
+	run := func(r chat.Request, words string) (outcome, int) {
+		t.Helper()
+		g, _ := newTest(t, "")
+		d := newDrawer(t, g, words)
+		r.Form = form
+		got, err := outcomeOf(t, g, &r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got, d.given
+	}
+	off := chat.Thinking{Mode: chat.Off}
+	for name, c := range map[string]struct {
+		r     chat.Request
+		words string
+		want  string
+	}{
+		"alone":     {chat.Request{Thinking: off}, whole, whole},
+		"logprobs":  {chat.Request{Thinking: off, Logprobs: true}, whole, whole},
+		"two":       {chat.Request{Thinking: off, N: 2}, whole, whole},
+		"a stop":    {chat.Request{Thinking: off, Stop: []string{`on of o`}}, whole, `{"first_name": "Ada", "kind": "a pers`},
+		"reasoning": {chat.Request{}, "<think>\nHm.\n</think>\n\n" + whole, whole},
+		"budget":    {chat.Request{Thinking: chat.Thinking{Mode: chat.On, Budget: 3}, MaxTokens: 300}, "<think>\nHm, this is long and goes on", ""},
+		"raw":       {chat.Request{Prompt: &chat.Prompt{Text: "Hello"}}, whole, whole},
+	} {
+		got, forced := run(c.r, c.words)
+		if c.want != "" && got.texts[0] != c.want || c.r.N == 2 && got.texts[1] != c.want || forced < 15 {
+			t.Errorf("%s: %+v, %d tokens were forced", name, got, forced)
+		}
+		if c.r.Logprobs && got.logprobs != c.want {
+			t.Errorf("%s: logprobs of %q", name, got.logprobs)
+		}
+		if (c.words != whole) != (got.reasoning != "") || c.want == "" && got.finish == chat.FinishStop && !json.Valid([]byte(got.texts[0])) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	g, _ := newTest(t, "")
+	tok := g.cfg.Tokenizer
+	ids := tok.Encode(whole, tokenizer.EncodeOptions{})
+	for n := 1; n < len(ids); n++ {
+		if got, _ := run(chat.Request{Thinking: off, MaxTokens: n}, whole); got.texts[0] != tok.Decode(ids[:n], false) || got.finish != chat.FinishLength {
+			t.Errorf("after %d tokens: %+v", n, got)
+		}
+	}
+	if got, _ := run(chat.Request{Thinking: off, MaxTokens: len(ids) + 1}, whole); got.texts[0] != whole || got.finish != chat.FinishStop {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestStretchesOfMarks: special tokens that a form asks for are in a stretch, and what is before one is cut as at its end.
+func TestStretchesOfMarks(t *testing.T) {
+	g, _ := newTest(t, "")
+	tok := g.cfg.Tokenizer
+	b := grammar.NewBuilder()
+	root := b.Rule("root")
+	b.Define(root, b.Seq(b.Literal("a name"), b.Literal(grammar.Mark(imEnd)), b.Literal("the name of"), b.Choice(grammar.Mark(imEnd), grammar.Mark(endOfText))))
+	form, err := b.Compile(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	vocab := grammar.NewVocab(tok.Size(), func(id int32) []byte {
+		if tok.Special(id) {
+			return []byte(grammar.Mark(id))
+		}
+		return tok.Bytes(id)
+	})
+	s := newStretcher(tok, "x"+grammar.Mark(imEnd))
+	want := slices.Concat(tok.Encode("a name", tokenizer.EncodeOptions{}), []int32{imEnd}, tok.Encode("the name of", tokenizer.EncodeOptions{}))
+	if got := s.next(vocab.Matcher(form, grammar.NewBudget(1))); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", said(tok, got), said(tok, want))
+	}
+}
+
+// TestStretchesAreBounded: of a long text that has to follow a part is looked at, with the end of what was written.
+func TestStretchesAreBounded(t *testing.T) {
+	g, _ := newTest(t, "")
+	tok := g.cfg.Tokenizer
+	long := strings.Repeat("what has to follow. ", 500)
+	form, err := grammar.OneOf(long)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := grammar.NewVocab(tok.Size(), tok.Bytes).Matcher(form, grammar.NewBudget(1))
+	s := newStretcher(tok, strings.Repeat("é", 5000))
+	text := ""
+	for n := 0; text != long; n++ {
+		ids := s.next(m)
+		if part := tok.Decode(ids, false); len(ids) == 0 || len(part) > longestStretch || len(s.tail) > 4*longestTail+64 || n > 60 {
+			t.Fatalf("%d: %d bytes behind %d", n, len(part), len(s.tail))
+		}
+		for _, id := range ids {
+			m.Accept(id)
+			s.note(id)
+		}
+		text += tok.Decode(ids, false)
+	}
+}
+
+// BenchmarkStretch is a place with a stretch, and one within a text that has none.
+func BenchmarkStretch(b *testing.B) {
+	folder := os.Getenv("HEARTH_TEST_TOKENIZER")
+	if folder == "" {
+		folder = demoFolder
+	}
+	tok, err := tokenizer.Load(os.DirFS(folder))
+	if err != nil {
+		b.Fatal(err)
+	}
+	vocab := grammar.NewVocab(tok.Size(), tok.Bytes)
+	g, _, err := ofSchema(b.Context(), `{"type": "object", "properties": {"title": {"type": "string"}, "price_in_euros": {"type": "number"}}, "required": ["title", "price_in_euros"], "additionalProperties": false}`)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for text, most := range map[string]int{`{"title": "A book`: 0, `{"title": "A book",`: 9} {
+		b.Run(text, func(b *testing.B) {
+			s := newStretcher(tok, text)
+			m := vocab.Matcher(g, grammar.NewBudget(1))
+			if !m.AcceptBytes([]byte(text)) {
+				b.Fatal("it does not fit")
+			}
+			budget := grammar.NewBudget(1)
+			for b.Loop() {
+				budget.Token()
+				if n := len(s.next(m)); n > most || n == 0 && most > 0 {
+					b.Fatal(n, " tokens")
+				}
+			}
+		})
+	}
+}
