@@ -241,7 +241,7 @@ func letters(n int) string {
 	return string(b)
 }
 
-// checks are schemas that a reply is compared with when it is complete; a script makes the reply.
+// checks are schemas that a reply is compared with when it is complete, if a form can be made of them; a script makes the reply.
 func checks(t *testing.T) (out []row) {
 	add := func(name string, n int, raw string, schema func(n int) string) {
 		s := scripted(t, raw, "--context-length", "2000000")

@@ -22,7 +22,7 @@ const (
 const (
 	workPerStep  = 10  // steps of a Builder
 	patternSteps = 100 // for each byte of a pattern, and before its first
-	textPerLook  = 1 << 10
+	textPerLook  = 1 << 6
 )
 
 // Verdict is what came out of a check.
