@@ -143,7 +143,7 @@ func ofSchema(ctx context.Context, source string) (*grammar.Grammar, []jsonschem
 	if err != nil {
 		return nil, nil, err
 	}
-	return s.Grammar(ctx, jsonschema.Options{})
+	return s.Grammar(ctx, jsonschema.Options{Declared: true})
 }
 
 // formError is what a request gets of whose form no grammar can be made.

@@ -25,6 +25,8 @@ type Options struct {
 	Mark    string // stands around texts, which are written as they are, instead of quotes; names stand bare
 	// AnyOrder lets members come in any order, but where which of them are there is counted or depends on others.
 	AnyOrder bool
+	// Declared leaves out members that no schema names, where one names some and none says what others there are.
+	Declared bool
 
 	// Names and Texts are what may be written of the names of members and of texts, between their quotes; both are regular, and
 	// nil is all.

@@ -206,6 +206,34 @@ func TestOptions(t *testing.T) {
 	}
 }
 
+// TestDeclared: objects that name members have no others, unless a keyword says which.
+func TestDeclared(t *testing.T) {
+	for of, texts := range map[string]string{
+		`{"properties": {"a": {}}}`:                                                `{} {"a": {"z": 1}} !{"b": 1} !{"a": 1, "b": 1}`,
+		`{"properties": {"a": {"properties": {"x": {}}}}}`:                         `{"a": {"x": 1}} !{"a": {"y": 1}}`,
+		`{"properties": {"a": {}}, "required": ["b"]}`:                             `{"a": 1, "b": 1} !{"b": 1, "c": 1}`,
+		`{"allOf": [{"properties": {"a": {}}}, {"properties": {"b": {}}}]}`:        `{"a": 1, "b": 1} !{"a": 1, "c": 1}`,
+		`{"properties": {"a": {}}, "additionalProperties": true}`:                  `{"a": 1, "b": 1}`,
+		`{"properties": {"a": {}}, "additionalProperties": {"type": "null"}}`:      `{"a": 1, "b": null} !{"b": 1}`,
+		`{"properties": {"a": {}}, "patternProperties": {"^x": {"type": "null"}}}`: `{"a": 1, "x": null} !{"x": 1}`,
+		`{"properties": {"a": {}}, "unevaluatedProperties": {"type": "null"}}`:     `{"a": 1, "b": null}`,
+		`{"properties": {"a": {}}, "minProperties": 2}`:                            `{"a": 1, "b": 1}`,
+		`{"type": "object", "required": ["a"]}`:                                    `{"a": 1, "b": 1}`,
+		`{"type": "object"}`:                                                       `{"b": 1}`,
+	} {
+		g, unheld, err := read(t, of).Grammar(context.Background(), Options{Declared: true})
+		if err != nil || len(unheld) > 0 {
+			t.Fatal(of, err, unheld)
+		}
+		for text := range strings.SplitSeq(strings.ReplaceAll(texts, "} ", "}\n"), "\n") {
+			bare, not := strings.CutPrefix(text, "!")
+			if follows(g, bare) == not {
+				t.Errorf("%s: %s is written: %v", of, bare, not)
+			}
+		}
+	}
+}
+
 // TestReported: what takes too much to be held is not held, and told.
 func TestReported(t *testing.T) {
 	branches, members, nots := "", "", ""

@@ -55,7 +55,9 @@ func (c *compiler) members(f *form) *grammar.Expr {
 		}
 	}
 	o.declare()
-	o.extra = o.undeclared(nil)
+	if o.extra = c.b.Never(); !c.o.Declared || !o.namesAll() {
+		o.extra = o.undeclared(nil)
+	}
 	required := 0
 	for _, m := range o.members {
 		if m.required {
@@ -130,6 +132,16 @@ func (o *objects) declaredNames() (names []string, required map[string]bool) {
 		}
 	}
 	return names, required
+}
+
+// namesAll tells whether a schema of the form names members and none says what others there are, nor are more of them wanted.
+func (o *objects) namesAll() bool {
+	saysOthers := func(s *rule) bool {
+		p := &s.object
+		return p.additional != nil || p.patterns != nil || p.names != nil || p.left != nil || p.some != nil
+	}
+	return o.min <= len(o.members) && slices.ContainsFunc(o.f.rules, func(s *rule) bool { return s.object.props != nil }) &&
+		!slices.ContainsFunc(o.f.rules, saysOthers)
 }
 
 func (o *objects) declare() {
