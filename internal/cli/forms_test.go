@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -209,6 +210,12 @@ func TestFormErrors(t *testing.T) {
 	add("/v1/responses", fault{`"text": {"format": {"type": "xml"}}`, "text.format.type", "json_schema"})
 	add("/v1/messages", fault{`"output_format": {"type": "json_schema", "schema": {}}, "output_config": {"format": {"type": "json_schema", "schema": {}}}`, "output_format", "output_config.format"})
 	add("/v1/messages", fault{`"output_config": {"format": {"type": "json_object"}}`, "output_config.format.type", "json_schema"})
+	for definition, words := range map[string]string{`"lark", "definition": "start: \"a\"\n  | x"`: "line 2, column 5: the rule x is not defined", `"lark", "definition": "start: start"`: "no text",
+		`"regex", "definition": "a("`: "a group that is not closed (at byte 2)", `"regex", "definition": "(a)\\1"`: "not supported"} {
+		add("/v1/chat/completions", fault{`"tools": [{"type": "custom", "custom": {"name": "c", "format": {"type": "grammar", "grammar": {"syntax": ` + definition + `}}}}]`,
+			"tools[0].custom.format.grammar.definition", words})
+		add("/v1/responses", fault{`"tools": [{"type": "custom", "name": "c", "format": {"type": "grammar", "syntax": ` + definition + `}}]`, "tools[0].format.definition", words})
+	}
 	// What the form is makes no difference where a call is demanded.
 	add("/v1/chat/completions", fault{`"tools": [{"type": "function", "function": {"name": "f"}}], "tool_choice": "required", "response_format": {"type": "json_object", "schema": {"type": "text"}}`, "response_format.schema", "type"})
 
@@ -380,4 +387,69 @@ func misses(t *testing.T, want, text string, cut bool) string {
 		return "not valid"
 	}
 	return ""
+}
+
+// patch is a grammar of the kind that agents have for their edits.
+const patch = `start: "*** Begin\n" edit ~ 1..2 "*** End"
+edit: ("*** Add: " | "*** Change: ") NAME "\n" line ~ 1..3
+line: ("+" | "-" | " ") /[^\n]{0,20}/ "\n"
+NAME: /[a-z]{1,8}/`
+
+// TestCustomTools: the input of a call that is demanded of the demo is of the tool's grammar, written as JSON and between tags.
+func TestCustomTools(t *testing.T) {
+	whole := regexp.MustCompile(`^\*\*\* Begin\n(\*\*\* (Add|Change): [a-z]{1,8}\n([-+ ][^\n]{0,20}\n){1,3}){1,2}\*\*\* End$`)
+	definition := strconv.Quote(patch)
+	for _, parser := range []string{"auto", "qwen3_coder"} {
+		url := serveDemo(t, func(c *config.Config) { c.ToolCallParser = parser })
+		for path, fields := range map[string]string{
+			"/v1/responses": `"input": "Hi", "max_output_tokens": 400, "tool_choice": {"type": "custom", "name": "edit"},
+				"tools": [{"type": "custom", "name": "edit", "format": {"type": "grammar", "syntax": "lark", "definition": ` + definition + `}}]`,
+			"/v1/chat/completions": `"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 400, "tool_choice": {"type": "custom", "custom": {"name": "edit"}},
+				"tools": [{"type": "custom", "custom": {"name": "edit", "format": {"type": "grammar", "grammar": {"syntax": "lark", "definition": ` + definition + `}}}}]`,
+		} {
+			ended := 0
+			for seed := range 6 {
+				r, err := http.Post(url+path, "application/json", strings.NewReader(fmt.Sprintf(`{"temperature": 1.5, "top_p": 1, "seed": %d, %s}`, seed, fields)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				b, err := io.ReadAll(r.Body)
+				r.Body.Close()
+				if err != nil || r.StatusCode != 200 || r.Header.Get("x-hearth-schema") != "enforced" {
+					t.Fatalf("%s: %d %v %s, %v", path, r.StatusCode, r.Header, b, err)
+				}
+				var got struct {
+					Output []struct {
+						Type, Name string
+						Input      *string
+						Status     string
+					}
+					Choices []struct {
+						FinishReason string `json:"finish_reason"`
+						Message      struct {
+							ToolCalls []struct{ Custom struct{ Name, Input string } } `json:"tool_calls"`
+						}
+					}
+				}
+				if err := json.Unmarshal(b, &got); err != nil {
+					t.Fatal(err)
+				}
+				name, input := "", ""
+				switch {
+				case len(got.Output) == 1 && got.Output[0].Status == "completed":
+					name, input = got.Output[0].Name, *got.Output[0].Input
+				case len(got.Choices) == 1 && got.Choices[0].FinishReason == "tool_calls":
+					name, input = got.Choices[0].Message.ToolCalls[0].Custom.Name, got.Choices[0].Message.ToolCalls[0].Custom.Input
+				default:
+					continue // it was cut
+				}
+				if ended++; name != "edit" || !whole.MatchString(input) {
+					t.Errorf("%s: %q(%q)", path, name, input)
+				}
+			}
+			if ended == 0 {
+				t.Errorf("%s: no call ended", path)
+			}
+		}
+	}
 }

@@ -8,12 +8,16 @@ import (
 	"strings"
 
 	"hearth/internal/chat"
+	"hearth/internal/grammar"
 	"hearth/internal/grammar/jsonschema"
+	"hearth/internal/grammar/lark"
+	"hearth/internal/grammar/regex"
 	"hearth/internal/schema"
 )
 
 // formCheck finds out what became of the form that a request asks for where the reply is not held to it: texts are compared with
-// Request.Form, calls with the parameters of their tools. All choices of a reply share what is done for that.
+// Request.Form, calls with the parameters of their tools and the forms of their inputs. All choices of a reply share what is done
+// for that.
 type formCheck struct {
 	ctx     context.Context
 	req     *chat.Request
@@ -22,6 +26,9 @@ type formCheck struct {
 	known   map[string]*knownSchema // by their text
 	last    *jsonschema.Checker     // that compared something
 	seen    [3]bool                 // verdicts
+
+	grammars map[*chat.Form]*grammar.Grammar // of the inputs of tools
+	budget   *grammar.Budget                 // of comparing with them
 }
 
 // looseChoice is what is known of a choice so far.
@@ -96,9 +103,49 @@ func (c *formCheck) call(call *chat.ToolCall) {
 			c.seen[jsonschema.Invalid] = true
 		}
 	case choice.Demands() || c.req.Tools[i].Strict:
-		parameters := cmp.Or(string(c.req.Tools[i].Parameters), "{}")
-		c.seen[c.compare(parameters, call.Arguments, true)] = true
+		t := &c.req.Tools[i]
+		v := c.compare(cmp.Or(string(t.Parameters), "{}"), call.Arguments, true)
+		if v == jsonschema.Valid && t.Input != nil {
+			v = c.compareInput(t.Input, call.Arguments)
+		}
+		c.seen[v] = true
 	}
+}
+
+// compareInput compares the one argument of a call, which is a text.
+func (c *formCheck) compareInput(f *chat.Form, arguments []byte) jsonschema.Verdict {
+	v, err := schema.Parse(arguments)
+	if err != nil || len(v.Members()) != 1 {
+		return jsonschema.Invalid
+	}
+	text, _ := v.Members()[0].Str()
+	g, known := c.grammars[f]
+	if !known {
+		if f.Kind == chat.FormLark {
+			g, err = lark.Compile(c.ctx, f.Source)
+		} else {
+			g, err = regex.Grammar(f.Source, regex.Options{Python: true})
+		}
+		if err != nil { // of a client that has left
+			g = nil
+		}
+		if c.grammars == nil {
+			c.grammars = map[*chat.Form]*grammar.Grammar{}
+		}
+		c.grammars[f] = g
+		if c.budget == nil {
+			c.budget = grammar.NewBudget(1)
+		}
+	}
+	switch {
+	case g == nil:
+		return jsonschema.Unchecked
+	case g.Matches(text, c.budget) && !c.budget.Spent():
+		return jsonschema.Valid
+	case c.budget.Spent():
+		return c.bounded(jsonschema.Unchecked)
+	}
+	return jsonschema.Invalid
 }
 
 func (c *formCheck) compareText(text string) jsonschema.Verdict {

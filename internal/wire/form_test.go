@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"hearth/internal/chat"
+	"hearth/internal/grammar"
 	"hearth/internal/grammar/jsonschema"
 )
 
@@ -118,5 +119,16 @@ func TestSchemaShared(t *testing.T) {
 	}
 	if len(f.known) != 10 || !f.seen[jsonschema.Unchecked] {
 		t.Errorf("%d schemas, verdicts %v", len(f.known), f.seen)
+	}
+}
+
+// TestInputBound: the input of a call that takes too much work to compare is unchecked.
+func TestInputBound(t *testing.T) {
+	f := &chat.Form{Kind: chat.FormLark, Source: `start: "a"+`}
+	c := &formCheck{ctx: t.Context(), budget: grammar.NewBudget(1 << 24)}
+	for arguments, want := range map[string]jsonschema.Verdict{`{"input": "aaaa"}`: jsonschema.Unchecked, `{"input": "b"}`: jsonschema.Unchecked, `{}`: jsonschema.Invalid} {
+		if got := c.compareInput(f, []byte(arguments)); got != want {
+			t.Errorf("%s: %v", arguments, got)
+		}
 	}
 }

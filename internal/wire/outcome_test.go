@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -187,6 +188,19 @@ func TestSchemaOfCalls(t *testing.T) {
 	strict := demanded("true", func(*api) string { return "" })
 	free := demanded("false", func(*api) string { return "" })
 	beside := demanded("true", func(a *api) string { return a.schema })
+	custom := func(syntax, definition string) func(*api) string {
+		return func(a *api) string {
+			g := `"syntax": "` + syntax + `", "definition": ` + strconv.Quote(definition)
+			switch a.tool {
+			case chatTool:
+				return `, "tools": [{"type": "custom", "custom": {"name": "f", "format": {"type": "grammar", "grammar": {` + g + `}}}}]`
+			case responsesTool:
+				return `, "tools": [{"type": "custom", "name": "f", "format": {"type": "grammar", ` + g + `}}]`
+			}
+			return ""
+		}
+	}
+	inputs := custom("lark", `start: ("a" | "(" start ")")+`)
 	for _, tt := range []struct {
 		name   string
 		fields func(*api) string
@@ -209,6 +223,11 @@ func TestSchemaOfCalls(t *testing.T) {
 		{"strict, not called", strict, nil, chat.FinishStop, chat.Unchecked, ""},
 		{"not strict", free, []chat.ToolCall{{Name: "f", Arguments: json.RawMessage(`{"b": [1]}`)}}, chat.FinishToolCalls, "", ""},
 		{"strict beside a form", beside, []chat.ToolCall{{Name: "f", Arguments: json.RawMessage(`{"b": [1]}`)}}, chat.FinishToolCalls, chat.Unchecked, chat.Unmet},
+		{"an input", inputs, []chat.ToolCall{{Name: "f", Arguments: json.RawMessage(`{"input": "a(a)"}`)}, {Name: "f", Arguments: json.RawMessage(`{"input": "a"}`)}}, chat.FinishToolCalls, chat.Unchecked, chat.Checked},
+		{"an input of another form", inputs, []chat.ToolCall{{Name: "f", Arguments: json.RawMessage(`{"input": "a(a)"}`)}, {Name: "f", Arguments: json.RawMessage(`{"input": "a("}`)}}, chat.FinishToolCalls, chat.Unchecked, chat.Unmet},
+		{"an input beside others", inputs, []chat.ToolCall{{Name: "f", Arguments: json.RawMessage(`{"input": "a", "b": 1}`)}}, chat.FinishToolCalls, chat.Unchecked, chat.Unmet},
+		{"an input that is held", inputs, []chat.ToolCall{{Name: "f", Arguments: json.RawMessage(`{"input": "a"}`)}}, chat.FinishToolCalls, chat.Enforced, chat.Enforced},
+		{"an input of a pattern", custom("regex", "a+"), []chat.ToolCall{{Name: "f", Arguments: json.RawMessage(`{"input": "ba"}`)}}, chat.FinishToolCalls, chat.Unchecked, chat.Unmet},
 		{"the text beside strict", beside, nil, chat.FinishStop, chat.Unchecked, chat.Unmet},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
