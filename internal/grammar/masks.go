@@ -370,6 +370,9 @@ func (w *walker) visit(k *branch, depth int) (further bool) {
 			w.s.g.findStays(at, w.s.budget)
 		}
 		left = next.nullable
+		if beside != nil && beside.nullable != left { // it goes on behind the rule, which the other one does not
+			beside = nil
+		}
 		w.need(next)
 	}
 	if next == nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -183,6 +184,38 @@ func TestMaskMemory(t *testing.T) {
 	m.since, m.s.budget.left = 0, burst
 	if !slices.Equal(m.Allowed(), want) {
 		t.Error("the mask is another one")
+	}
+}
+
+// TestLikeLeaves: a state whose mask is told by that of another one is not taken for it behind a place where only one of them may
+// leave the rule.
+func TestLikeLeaves(t *testing.T) {
+	words := []string{"\n", "</p>\n", "</p>\n</f>", "</p>\n<p>"}
+	for c := 'a'; c <= 'z'; c++ {
+		words = append(words, string(c), string(c)+string(c))
+	}
+	v := NewVocab(len(words), func(id int32) []byte { return []byte(words[id]) })
+	g := compiled(t, func(b *Builder) *Rule {
+		text := b.Not(b.Or(b.Seq(b.Any(), b.Literal("\n")), b.Seq(b.Any(), b.Literal("</p>\n</f>"), b.Any()))) // does not end in a line end
+		more := b.Choice(strings.Split(strings.Repeat("x y z long enough not to be put elsewhere ", 4), " ")...)
+		args, root := b.Rule("arguments"), b.Rule("call")
+		b.Define(args, b.Repeat(b.Seq(b.Optional(b.Seq(b.Literal("<p "), more)), b.Literal("<p>"), text, b.Literal("</p>\n")), 0, -1))
+		b.Define(root, b.Seq(b.Ref(args), b.Literal("</f>")))
+		return root
+	})
+	for _, written := range []string{"<p>a", "<p>a\n", "<p>a</p>\n"} {
+		m := v.Matcher(g, NewBudget(1))
+		if !m.AcceptBytes([]byte(written)) {
+			t.Fatalf("%q does not fit", written)
+		}
+		may := slices.Clone(m.Allowed())
+		for id, word := range words {
+			if fits := m.Accept(int32(id)); fits != (may[id/64]>>(id%64)&1 == 1) {
+				t.Errorf("behind %q, %q: fits %v", written, word, fits)
+			} else if fits {
+				m.Rollback(1)
+			}
+		}
 	}
 }
 
