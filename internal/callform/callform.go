@@ -1,12 +1,15 @@
 // Package callform makes grammars of the calls of tools as each family of models writes them: names are those of tools,
-// required parameters are there, values follow their schemas, and what closes a call comes. How a family writes is dialect's;
-// here that meets the schemas. What a grammar lets through the family's parser reads as it was meant, without mending anything
-// (NoRepair): what would end a value early, or be taken for another type, is not let through.
+// required parameters are there, values follow their schemas, and what closes a call comes. A grammar is of the calls alone, or
+// of a whole reply that is free but for its calls. How a family writes is dialect's; here that meets the schemas. What a grammar
+// lets through the family's parser reads as it was meant, without mending anything (NoRepair): what would end a value early, or
+// be taken for another type, is not let through.
 package callform
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -23,6 +26,13 @@ type Options struct {
 	Literal func(text string) string
 	// Texts are of tools that have one parameter, which is a text, what that is made of; by the tool.
 	Texts map[string]Text
+	// Loose tells of which tools members may come in any order; the arguments of those are any object where no grammar can be
+	// made of their schema. Nil: of none.
+	Loose func(tool string) bool
+	// Begins makes the form that of a whole reply: it has as many calls as the model likes, and what is beside them is free, but
+	// for these beginnings of calls. Nil: the reply is the calls.
+	Begins *dialect.Beginnings
+	Within bool // such a reply goes on with a text: none of its answers begins with it
 }
 
 // Text adds the texts of a parameter to a grammar.
@@ -32,12 +42,13 @@ type Text func(ctx context.Context, b *grammar.Builder) (*grammar.Expr, error)
 type Form struct {
 	*grammar.Grammar
 	Unheld map[string][]jsonschema.Unheld // keywords that the grammar does not hold, by the tool
+	Any    map[string]error               // why the arguments of a tool are any object: what a *ToolError would have
 }
 
 // ToolError is a tool whose schema, or the text of whose parameter, is wrong or too large.
 type ToolError struct {
 	Name string
-	Err  error // *jsonschema.Error or *grammar.LimitError, or of the context, or of a Text
+	Err  error // *jsonschema.Error, *grammar.LimitError or grammar.ErrNothing, or of the context, or of a Text
 }
 
 func (e *ToolError) Error() string {
@@ -50,38 +61,115 @@ func (e *ToolError) Unwrap() error { return e.Err }
 // cannot stand in the notation, or no arguments follow a schema), or a *grammar.LimitError. Of tools with the same name the
 // first counts.
 func New(ctx context.Context, n *dialect.Notation, tools []dialect.Tool, o Options) (*Form, error) {
-	w := &writer{Notation: n, b: grammar.NewBuilder(), literal: o.Literal, held: o.Texts}
-	form := &Form{Unheld: map[string][]jsonschema.Unheld{}}
 	known := map[string]bool{}
-	var calls []*grammar.Expr
+	m := &maker{notation: n, Options: o, any: map[string]error{}}
 	for _, t := range tools {
-		if known[t.Name] {
-			continue
+		if !known[t.Name] {
+			known[t.Name] = true
+			m.tools = append(m.tools, t)
 		}
-		known[t.Name] = true
-		args, unheld, err := w.arguments(ctx, t)
-		if err != nil {
+	}
+	for {
+		form, err := m.form(ctx)
+		if err == nil || !m.loosen(err) {
+			return form, err
+		}
+	}
+}
+
+// maker makes a form, again where a loose tool has a schema that no grammar can be made of.
+type maker struct {
+	Options
+	notation *dialect.Notation
+	tools    []dialect.Tool // each name once
+	any      map[string]error
+}
+
+// looseError is that of loose tools.
+type looseError struct {
+	names []string
+	err   error
+}
+
+func (e *looseError) Error() string { return e.err.Error() }
+
+// loosen takes the schemas away that an error is due to, and reports whether there were any: of all loose tools where they are
+// too large together.
+func (m *maker) loosen(err error) bool {
+	var of *looseError
+	var limit *grammar.LimitError
+	if errors.As(err, &of) {
+		err = of.err
+	} else if !errors.As(err, &limit) {
+		return false
+	}
+	any := false
+	for _, t := range m.tools {
+		if (of == nil || slices.Contains(of.names, t.Name)) && m.isLoose(t.Name) && m.any[t.Name] == nil {
+			m.any[t.Name], any = err, true
+		}
+	}
+	return any
+}
+
+func (m *maker) isLoose(tool string) bool { return m.Loose != nil && m.Loose(tool) }
+
+func (m *maker) form(ctx context.Context) (*Form, error) {
+	b := grammar.NewBuilder()
+	w := &writer{Notation: m.notation, b: b, literal: m.Literal, held: m.Texts}
+	form := &Form{Unheld: map[string][]jsonschema.Unheld{}, Any: m.any}
+	var calls []*grammar.Expr
+	args := make([]*grammar.Rule, len(m.tools))
+	for i, t := range m.tools {
+		isLoose := m.isLoose(t.Name)
+		if m.any[t.Name] != nil {
+			t.Schema = nil
+		}
+		e, unheld, err := w.arguments(ctx, t, isLoose)
+		var wrong *jsonschema.Error
+		switch {
+		case isLoose && errors.As(err, &wrong):
+			return nil, &looseError{[]string{t.Name}, wrong}
+		case err != nil:
 			return nil, &ToolError{t.Name, err}
 		}
 		if len(unheld) > 0 {
 			form.Unheld[t.Name] = unheld
 		}
-		calls = append(calls, w.call(t.Name, args))
+		args[i] = b.Rule("arguments")
+		b.Define(args[i], e)
+		calls = append(calls, w.call(t.Name, b.Ref(args[i])))
 	}
-	b := w.b
-	call, root := b.Rule("call"), b.Rule("calls")
+	call, all, root := b.Rule("call"), b.Rule("calls"), b.Rule("reply")
 	b.Define(call, b.Or(calls...))
 	more := b.Empty()
-	if !o.One {
-		more = b.Repeat(b.Seq(w.text(n.Between, nil), b.Ref(call)), 0, -1)
+	if !m.One {
+		more = b.Repeat(b.Seq(w.text(w.Between, nil), b.Ref(call)), 0, -1)
 	}
-	b.Define(root, b.Seq(w.text(n.Open, nil), b.Ref(call), more, w.text(n.Close, nil)))
+	b.Define(all, b.Seq(w.text(w.Open, nil), b.Ref(call), more, w.text(w.Close, nil)))
+	if b.Define(root, b.Ref(all)); m.Begins != nil {
+		root = b.Rule("text")
+		b.Define(root, w.reply(m, b.Ref(all)))
+	}
 	g, err := b.Compile(root)
-	if err != nil {
+	if err != nil && !errors.Is(err, grammar.ErrNothing) {
 		return nil, err
 	}
+	var empty []string
+	for i, t := range m.tools {
+		switch {
+		case b.Ends(args[i]):
+		case !m.isLoose(t.Name) && m.Begins != nil: // the reply can do without
+			return nil, &ToolError{t.Name, grammar.ErrNothing}
+		case m.isLoose(t.Name) && m.any[t.Name] == nil && calls[i] != b.Never():
+			empty = append(empty, t.Name)
+		}
+	}
+	if len(empty) > 0 {
+		return nil, &looseError{empty, grammar.ErrNothing}
+	}
 	form.Grammar = g
-	return form, nil
+	return form, err
 }
 
 // writer makes expressions of a notation.
@@ -188,7 +276,7 @@ var spaces = func() (all []grammar.RuneRange) {
 var anyObject = schema.MustParse("{}")
 
 // arguments are those that follow the schema of a tool.
-func (w *writer) arguments(ctx context.Context, of dialect.Tool) (*grammar.Expr, []jsonschema.Unheld, error) {
+func (w *writer) arguments(ctx context.Context, of dialect.Tool, anyOrder bool) (*grammar.Expr, []jsonschema.Unheld, error) {
 	root := of.Schema.Root()
 	if root == nil {
 		root = anyObject
@@ -206,16 +294,16 @@ func (w *writer) arguments(ctx context.Context, of dialect.Tool) (*grammar.Expr,
 	}
 	switch w.Args {
 	case dialect.ArgsJSON:
-		return s.BuildObject(ctx, w.b, jsonschema.Options{})
+		return s.BuildObject(ctx, w.b, jsonschema.Options{AnyOrder: anyOrder})
 	case dialect.ArgsMarked:
 		return s.BuildMembers(ctx, w.b, jsonschema.Members{Between: ",", Member: w.pair(":"), Others: 1,
-			Options: jsonschema.Options{Compact: true, Mark: w.ask(w.Mark), Names: w.names(), Texts: w.without(w.Mark)}})
+			Options: jsonschema.Options{AnyOrder: anyOrder, Compact: true, Mark: w.ask(w.Mark), Names: w.names(), Texts: w.without(w.Mark)}})
 	case dialect.ArgsPython:
 		return s.BuildMembers(ctx, w.b, jsonschema.Members{Between: ", ", Member: w.pair("="), Others: 1,
-			Options: jsonschema.Options{Python: true, Names: w.pythonNames()}})
+			Options: jsonschema.Options{AnyOrder: anyOrder, Python: true, Names: w.pythonNames()}})
 	}
 	t := w.tags()
-	m := jsonschema.Members{Member: t.member, Others: 1, Options: jsonschema.Options{Names: w.names(), Texts: t.texts}}
+	m := jsonschema.Members{Member: t.member, Others: 1, Options: jsonschema.Options{AnyOrder: anyOrder, Names: w.names(), Texts: t.texts}}
 	if strings.Count(w.Param, "$key") > 1 { // nothing could tell that both are the same
 		m.Others = 0
 	}

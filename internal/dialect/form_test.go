@@ -372,6 +372,8 @@ type walker struct {
 	tokens []string
 	shapes map[string]bool // that end what is open
 	ends   []string        // that end a value and begin what follows it
+	begins []int32         // what text is full of that need not end before
+	least  int             // that many tokens
 	vocab  *grammar.Vocab
 }
 
@@ -426,13 +428,15 @@ func (w *walker) walk(g *grammar.Grammar, r *rand.Rand) (text string, ok bool) {
 	m := w.vocab.Matcher(g, budget)
 	var b strings.Builder
 	for n := range 1500 {
-		if m.Done() && r.IntN(3) == 0 {
+		done := m.Done()
+		if done && n >= w.least && r.IntN(3) == 0 {
 			return b.String(), true
 		}
 		mask := m.Allowed()
+		has := func(id int32) bool { return mask != nil && mask[id/64]>>(id%64)&1 == 1 }
 		var some, shapes []int32
 		for id := range w.tokens {
-			if mask != nil && mask[id/64]>>(id%64)&1 == 1 {
+			if has(int32(id)) {
 				if some = append(some, int32(id)); w.shapes[w.tokens[id]] {
 					shapes = append(shapes, int32(id))
 				}
@@ -443,6 +447,9 @@ func (w *walker) walk(g *grammar.Grammar, r *rand.Rand) (text string, ok bool) {
 		}
 		if len(shapes) > 0 && (n > 500 || r.IntN(8) == 0) {
 			some = shapes
+		}
+		if begins := slices.DeleteFunc(slices.Clone(w.begins), func(id int32) bool { return !has(id) }); done && len(begins) > 0 && r.IntN(3) > 0 {
+			some = begins
 		}
 		id := some[r.IntN(len(some))]
 		for _, i := range shapes {
@@ -510,6 +517,91 @@ func callsOfGrammar(t *testing.T, f *dialect.Family, all []formTool) {
 	if testing.Verbose() {
 		t.Logf("%d ended, %d written again", ended, rewritten)
 	}
+}
+
+// TestRepliesOfGrammars: what the parser reads of a reply that is free but for calls are calls of declared tools with arguments
+// that are valid, each to its end, whatever else is in it: marks of the family, calls in other notations, and parts of them.
+func TestRepliesOfGrammars(t *testing.T) {
+	all := tools(t)[:5]
+	eachForm(t, func(t *testing.T, f *dialect.Family) {
+		w := newWalker(f.Notation)
+		var begins []string
+		for _, tool := range []string{"", "texts", "numbers", "nobody"} {
+			begins = append(begins, f.Force(tool))
+		}
+		args, err := schema.Parse([]byte(`{"n": 100, "x": [1]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, of := range dialect.Writers() { // no reader takes them for what the tools want
+			begins = append(begins, write(of, f, "numbers", args))
+		}
+		for _, m := range slices.Concat(f.Markers, begins, []string{"{", `{"name"`, ` : "`, `"numbers"`, `"arguments"`, "[numbers(", "to=numbers", " to=", "functions.", "assistant", "numbers", "\n"}) {
+			for cut := range min(len(m), 3) {
+				for _, part := range []string{m[:len(m)-cut], m[cut:], m[:len(m)/2], m[len(m)/2:]} {
+					if part == "" || len(part) > 1<<10 {
+						continue
+					}
+					if !slices.Contains(w.tokens, part) {
+						w.tokens = append(w.tokens, part)
+					}
+					w.begins = append(w.begins, int32(slices.Index(w.tokens, part)))
+				}
+			}
+		}
+		w.vocab = grammar.NewVocab(len(w.tokens), func(id int32) []byte { return []byte(w.tokens[id]) })
+		calls := 0
+		for _, o := range []callform.Options{{}, {One: true}, {Within: true}} {
+			if o.Begins = f.Beginnings(); o.Within && f.Open == "" {
+				continue
+			}
+			g := form(t, f, plainTools(all), o)
+			for i := range *formCalls / 2 {
+				w.least = 20 * (i % 3)
+				text, ok := w.walk(g.Grammar, rand.New(rand.NewPCG(3, uint64(i))))
+				if !ok {
+					continue
+				}
+				n := checkReply(t, f, dialect.Options{Tools: plainTools(all), NoRepair: true, InReasoning: o.Within}, all, text)
+				if calls += n; o.One && n > 1 {
+					t.Fatalf("%q has %d calls", text, n)
+				}
+			}
+		}
+		if testing.Verbose() {
+			t.Logf("%d calls", calls)
+		}
+	})
+}
+
+// checkReply reads a reply and counts its calls.
+func checkReply(t *testing.T, f *dialect.Family, o dialect.Options, all []formTool, text string) (calls int) {
+	t.Helper()
+	p := f.New(o)
+	name, args := "", ""
+	for _, p := range p.Finish(p.Feed(nil, text)) {
+		switch p.Kind {
+		case dialect.ToolStart:
+			if name != "" {
+				t.Fatalf("%q: a call of %s has no end", text, name)
+			}
+			name, args = p.Text, ""
+		case dialect.ToolArgs:
+			args += p.Text
+		case dialect.ToolEnd:
+			at := slices.IndexFunc(all, func(t formTool) bool { return t.Name == name })
+			n, err := schema.Parse([]byte(args))
+			if at < 0 || err != nil || all[at].schema.Checker(true).Check(context.Background(), n) != jsonschema.Valid {
+				t.Fatalf("%q: %s(%s), %v", text, name, args, err)
+			}
+			name = ""
+			calls++
+		}
+	}
+	if name != "" {
+		t.Fatalf("%q: a call of %s has no end", text, name)
+	}
+	return calls
 }
 
 // TestNearMisses: a wrong name, a parameter too few or of another type, and a call that does not end do not follow the grammar.

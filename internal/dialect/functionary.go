@@ -15,7 +15,8 @@ var functionary = tagFamily(&Family{
 		Force:   forceNamed("", "\n"),
 		Written: eachCall(">>>", "\n>>>", "", "{{ c.name }}\n{{ c.arguments | tojson }}"),
 		Earlier: hermesCalls, IDs: IDsKept, Object: noObject,
-		Notation: headNotation("$[>>>$]", "$name\n$args", "$[\n$]>>>", ""),
+		Notation: &Notation{Open: "$[>>>$]", Call: "$name\n$args", Between: "$[\n$]>>>", Args: ArgsJSON,
+			Begins: &Beginnings{Anywhere: []string{"$[>>>$|<|recipient|>$]$blanks$name$blanks\n"}, Answers: []string{"$name$blanks\n"}}},
 	},
 	matches: func(e Evidence) bool { return e.mentions(">>>", "recipient") || e.mentions("<|recipient|>") },
 }, &syntax{

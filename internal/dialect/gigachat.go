@@ -23,4 +23,5 @@ var gigachatSyntax = &syntax{
 	inner:   []string{"<|role_sep|>"},
 	closers: []string{"<|message_sep|>"},
 	drop:    []string{"<|message_sep|>"},
+	again:   []string{"{"},
 }

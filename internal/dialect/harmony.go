@@ -22,7 +22,9 @@ var harmony = &Family{
 		Written: eachCall("", "<|start|>assistant", "",
 			"<|channel|>commentary to=functions.{{ c.name }} <|constrain|>json<|message|>{{ c.arguments | tojson }}<|call|>"),
 		Earlier: hermesCalls, IDs: IDsKept, Object: noObject,
-		Notation: headNotation("", "<|channel|>commentary to=functions.$name <|constrain|>json<|message|>$args<|call|>", "<|start|>assistant", ""),
+		Notation: &Notation{Call: "<|channel|>commentary to=functions.$name <|constrain|>json<|message|>$args<|call|>", Between: "<|start|>assistant", Args: ArgsJSON,
+			Begins: &Beginnings{Anywhere: []string{"$[<|start|>$|<|channel|>$]$head$[to=$|functions.$]"}, Answers: []string{"$[assistant$]$[analysis$|$[commentary$|final$]$] to="},
+				Behind: harmonyEnds, Body: harmonyMessage}},
 	},
 	Markers: harmonyMarks, Control: harmonyMarks,
 	Ends:    []string{"<|return|>", "<|call|>"}, // <|end|> ends a message, of which a turn may have several

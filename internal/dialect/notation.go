@@ -1,5 +1,10 @@
 package dialect
 
+import (
+	"slices"
+	"strings"
+)
+
 // Notation is how a family writes calls, for grammars that hold a model to it. The readers of the family read more than that. In
 // its texts these words stand for what differs from call to call:
 //
@@ -26,6 +31,54 @@ type Notation struct {
 
 	Mark  string   // of ArgsMarked: around texts
 	Never []string // what no text may hold, wherever it stands
+
+	Begins *Beginnings // nil where they are those of the family's tags
+}
+
+// Beginnings is what the reader of a family may take for the beginning of a call: all else that a model writes is none. They are
+// texts as those of a Notation; $name and $quoted are the names of all tools then, and there are these words:
+//
+//	$blanks  blanks, or none    $head   what holds no Body
+//	$ids     members of an object that say what a call is, and not of which tool
+type Beginnings struct {
+	Anywhere []string
+	Answers  []string // where an answer may begin, behind blanks
+	Behind   []string // what an answer may begin behind, besides the beginning of a reply and calls
+	Again    []string // behind a call and blanks
+	Body     string
+}
+
+// bareBeginnings are of calls without a tag, as JSON and in Python.
+var bareBeginnings = []string{
+	`$[[$blanks$]{$blanks$[$ids$]"$[$[name$|$[tool_name$|function$]$]"$blanks:$blanks$quoted$|$[arguments$|parameters$]"$blanks:$blanks{$]`,
+	"[$blanks$name$blanks(",
+}
+
+// Beginnings are what calls begin with, for the reader of the family.
+func (f *Family) Beginnings() *Beginnings {
+	if f.Notation.Begins != nil {
+		return f.Notation.Begins
+	}
+	b := &Beginnings{Anywhere: slices.Clone(f.syntax.sections), Behind: f.syntax.leads, Again: f.syntax.again}
+	if f.Close != "" {
+		b.Behind = append(slices.Clone(b.Behind), f.Close)
+	}
+	if f.syntax.bare != nil {
+		b.Answers = bareBeginnings
+	}
+	for _, o := range f.syntax.openers {
+		switch {
+		case !o.lead:
+			b.Anywhere = append(b.Anywhere, o.tag)
+		case strings.HasPrefix(o.tag, fence):
+			for _, text := range bareBeginnings {
+				b.Answers = append(slices.Clone(b.Answers), o.tag+"$blanks"+text)
+			}
+		default:
+			b.Answers = append(slices.Clone(b.Answers), o.tag)
+		}
+	}
+	return b
 }
 
 // Args is how the arguments of a call are written.

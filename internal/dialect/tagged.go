@@ -15,6 +15,7 @@ type syntax struct {
 	leads    []string // the same, and a call without a tag may follow
 	headers  bool     // openers also stand before plain text, so they count without tools too
 	between  string   // bytes besides spaces and newlines that may stand between calls
+	again    []string // begin another call behind one
 
 	// bare begins a call without a tag, where the answer or another call could begin; nil if c cannot.
 	bare func(c byte, ts *toolset) callReader

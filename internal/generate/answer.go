@@ -138,12 +138,19 @@ type heldForm struct {
 	form   *madeForm
 	path   string // of the form, for errors
 	raw    bool
-	begun  string     // of the text, by the prompt
-	at     int        // where the answer begins
-	thinks bool       // it may begin with reasoning
-	calls  bool       // or be a call
+	begun  string // of the text, by the prompt
+	begins place
+	lazy   bool       // the form is that of a whole reply, and free but for calls
+	calls  *heldForm  // is such a form, for where this one does not hold; nil: all is free there
 	others sample.Set // the tokens that end no reply: those of reasoning, which an answer follows
 	prompt *prompt
+}
+
+// place is where an answer begins, and with what besides the text.
+type place struct {
+	at     int  // see openings
+	thinks bool // it may be reasoning
+	calls  bool // or a call
 }
 
 // newHeldForm makes the form of a request; nil if it has none, or none that a reply can be held to. That is an error where the
@@ -166,7 +173,7 @@ func (a *answerForms) newHeldForm(ctx context.Context, m *prompter, r *chat.Requ
 	if why := k.place(m, r, p); why != "" {
 		return nil, unheld(r.Form, why)
 	}
-	if k.thinks || p.options.InReasoning {
+	if k.begins.thinks || p.options.InReasoning {
 		k.others = slices.Repeat(sample.Set{^uint64(0)}, (k.tok.Size()+63)/64)
 		for _, id := range p.stopIDs {
 			k.others[id/64] &^= 1 << (id % 64)
@@ -186,32 +193,32 @@ func unheld(f *chat.Form, why string) error {
 // place finds out where the answer begins, or why that is not known.
 func (k *heldForm) place(m *prompter, r *chat.Request, p *prompt) (why string) {
 	f := k.family
-	k.calls = len(p.options.Tools) > 0
+	k.begins.calls = len(p.options.Tools) > 0
 	_, told := f.CallOpeners()
 	switch {
 	case len(p.stopIDs) == 0:
 		return "no token ends a reply of this model"
 	case k.raw:
 	case p.options.Continued && !p.options.InReasoning:
-		k.begun, k.calls, k.raw = chat.Text(r.Messages[len(r.Messages)-1].Parts), false, true
+		k.begun, k.begins.calls, k.raw = chat.Text(r.Messages[len(r.Messages)-1].Parts), false, true
 		if !strings.HasSuffix(p.text, k.begun) {
 			return "the reply continues a message that the chat template changes"
 		}
 		if x := k.newAnswer(1); x == nil {
 			return "the message that it continues is not of this form"
 		}
-	case k.calls && !told:
+	case k.begins.calls && !told:
 		return "there are tools, and calls of this model can begin as an answer does"
 	case !f.Plain():
 		return "answers of this model stand behind a header"
 	case p.options.InReasoning || len(f.Resume) == 0:
 	case strings.HasSuffix(p.text, strings.Join(f.Resume[:min(len(f.Resume), 2)], "")):
 	case len(f.Resume) > 1 && strings.HasSuffix(p.text, f.Resume[0]):
-		k.at = atMark
+		k.begins.at = atMark
 	default:
 		return "the chat template does not begin an answer"
 	}
-	k.thinks = !k.raw && p.thinks && (k.at == atMark || f.Unopen(p.text) == p.text)
+	k.begins.thinks = !k.raw && p.thinks && (k.begins.at == atMark || f.Unopen(p.text) == p.text)
 	return ""
 }
 
@@ -223,9 +230,12 @@ type answer struct {
 	parser dialect.Parser // of what is no text of the form
 	state  answerState
 	ways   []way
-	held   string // text since the answer began, while it is not decided what it is
+	held   string  // text since the answer began, while it is not decided what it is
+	beside *answer // of heldForm.calls, until the text is of the form
+	noCall bool    // what was written so far is none that fits
 	mask   sample.Set
-	ahead  stretcher // of one that guides
+	met    sample.Set // see meet
+	ahead  stretcher  // of one that guides
 }
 
 type answerState uint8
@@ -264,7 +274,7 @@ func (k *heldForm) newAnswer(n int) *answer {
 		return x
 	}
 	if !k.prompt.options.InReasoning {
-		x.begin(k.at)
+		x.begin(k.begins.at)
 	}
 	return x
 }
@@ -279,10 +289,10 @@ func (x *answer) begin(at int) {
 		}
 	}
 	start(wayLeads, o.leads)
-	if x.thinks {
+	if x.begins.thinks {
 		start(wayReasons, o.reasons)
 	}
-	if x.calls {
+	if x.begins.calls && !x.noCall {
 		start(wayCalls, o.calls)
 	}
 	x.settle(nil)
@@ -397,21 +407,26 @@ func (k *heldForm) guide(n int) *answer {
 	x := k.newAnswer(n)
 	x.parser = x.family.New(x.prompt.options)
 	x.ahead = newStretcher(x.tok, k.begun)
+	if k.calls != nil {
+		x.beside = k.calls.guide(n)
+	}
 	return x
 }
 
 // enforced tells whether the reply is held to all of the form.
-func (k *heldForm) enforced() bool { return k != nil && len(k.form.unheld)+len(k.form.ofTools) == 0 }
+func (k *heldForm) enforced() bool {
+	return k != nil && len(k.form.unheld)+len(k.form.calls.unheld) == 0
+}
 
 // formOutcome tells what is known of the form that a request asks for before the reply begins.
-func formOutcome(r *chat.Request, p *prompt, text, demand *heldForm) chat.Outcome {
+func formOutcome(r *chat.Request, p *prompt, text, calls *heldForm) chat.Outcome {
 	held, asked := text.enforced(), r.Form != nil
 	switch {
 	case p.raw:
 	case r.Choice.Demands():
-		held, asked = demand.enforced(), true
+		held, asked = calls.enforced(), true
 	case r.Choice.Kind != chat.ChoiceNone && slices.ContainsFunc(r.Tools, func(t chat.Tool) bool { return t.Strict }):
-		held, asked = false, true
+		held, asked = calls != nil && (held || !asked), true // strict tools are held to all of their schemas, or refused
 	}
 	switch {
 	case !asked:
@@ -432,12 +447,20 @@ func (x *answer) first() (only sample.Set, free bool, err error) {
 	return x.only()
 }
 
-// next takes note of a token and says what may follow, unless that is on its way; free that anything may, as far as the form
-// goes.
-func (x *answer) next(id int32, coming bool) (c engine.Constraint, free bool) {
+// accept takes note of a token.
+func (x *answer) accept(id int32) error {
 	x.budget.Token()
 	x.ahead.note(id)
 	var ok bool
+	if x.beside != nil && x.state != answerWrites {
+		if err := x.beside.accept(id); err != nil {
+			if x.state != answerBegins {
+				return err
+			}
+			x.beside, x.noCall = nil, true // it is no call, but it may be of the form
+			x.ways = slices.DeleteFunc(x.ways, func(w way) bool { return w.kind == wayCalls })
+		}
+	}
 	if x.state == answerWrites {
 		ok = len(x.ways) > 0 && x.ways[0].Accept(id)
 	} else {
@@ -447,11 +470,15 @@ func (x *answer) next(id int32, coming bool) (c engine.Constraint, free bool) {
 		}
 		_, ok = x.take(nil, id, text)
 	}
-	switch {
-	case !ok && !x.budget.Spent():
-		c.Err = chat.Invalidf(x.path, "the reply cannot be held to this form: %q came where it does not fit", x.tok.Bytes(id))
-		return c, false
-	case coming:
+	if !ok && !x.budget.Spent() {
+		return chat.Invalidf(x.path, "the reply cannot be held to this form: %q came where it does not fit", x.tok.Bytes(id))
+	}
+	return nil
+}
+
+// follow says what may come now, unless that is on its way; free that anything may, as far as the form goes.
+func (x *answer) follow(coming bool) (c engine.Constraint, free bool) {
+	if coming {
 		return c, x.state == answerReasons || x.state == answerCalls
 	}
 	if c.Forced = x.stretch(); len(c.Forced) == 0 {
@@ -462,7 +489,10 @@ func (x *answer) next(id int32, coming bool) (c engine.Constraint, free bool) {
 
 // stretch is what has to follow, where it is no choice of the model's.
 func (x *answer) stretch() []int32 {
-	if x.state == answerReasons || x.state == answerCalls || len(x.ways) == 0 {
+	switch {
+	case x.state == answerCalls && x.beside != nil:
+		return x.beside.stretch()
+	case x.state == answerReasons || x.state == answerCalls || len(x.ways) == 0:
 		return nil
 	}
 	going := 0
@@ -486,17 +516,47 @@ func (x *answer) stretch() []int32 {
 	return x.ahead.next(x.ways[going].Matcher)
 }
 
+// within tells whether the reply is in a call that it is held to.
+func (x *answer) within() bool {
+	return x.state == answerWrites && x.lazy && !x.ways[0].Done() || x.beside != nil && x.state != answerWrites && x.beside.within()
+}
+
+// meet is what of some tokens calls let through.
+func (x *answer) meet(some sample.Set) (sample.Set, error) {
+	if x.beside == nil || some == nil {
+		return some, nil
+	}
+	only, _, err := x.beside.only()
+	if only == nil {
+		return some, err
+	}
+	x.met = append(x.met[:0], some...)
+	for i, word := range only {
+		x.met[i] &= word
+	}
+	return x.met, err
+}
+
 // only is what may come now.
 func (x *answer) only() (only sample.Set, free bool, err error) {
 	switch x.state {
 	case answerReasons:
-		return x.others, true, nil
+		only, err = x.meet(x.others)
+		return only, true, err
 	case answerCalls:
-		return nil, true, nil
+		if x.beside == nil {
+			return nil, true, nil
+		}
+		return x.beside.only()
 	}
 	first, done := true, false
 	for _, w := range x.ways {
-		may := w.Allowed()
+		may := sample.Set(w.Allowed())
+		if w.kind == wayCalls {
+			if may, err = x.meet(may); err != nil {
+				return nil, false, err
+			}
+		}
 		done = done || w.kind == wayWrites && w.Done()
 		switch {
 		case may == nil:
@@ -512,6 +572,9 @@ func (x *answer) only() (only sample.Set, free bool, err error) {
 	}
 	if x.budget.Spent() {
 		return nil, false, chat.Boundf(chat.BoundForm, x.path, "holding the reply to this form takes too much work: it leaves open too many ways at once to read what was written; use a simpler one")
+	}
+	if done && x.lazy && x.vocab.All(only) {
+		return nil, true, nil
 	}
 	if done {
 		x.mask = append(x.mask[:0], only...)

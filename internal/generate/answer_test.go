@@ -420,10 +420,10 @@ func TestAnswerSpent(t *testing.T) {
 		t.Fatal(err)
 	}
 	open := g.cfg.Tokenizer.Encode("{", tokenizer.EncodeOptions{})[0]
-	if c, _ := x.next(open, false); c.Err != nil {
-		t.Fatal(c.Err)
+	if err := x.accept(open); err != nil {
+		t.Fatal(err)
 	}
-	if c, _ := x.next(g.cfg.Tokenizer.Encode("[", tokenizer.EncodeOptions{})[0], false); c.Err == nil {
+	if err := x.accept(g.cfg.Tokenizer.Encode("[", tokenizer.EncodeOptions{})[0]); err == nil {
 		t.Error("a token that does not fit is taken")
 	}
 }

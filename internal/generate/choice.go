@@ -10,6 +10,7 @@ import (
 	"hearth/internal/chat"
 	"hearth/internal/dialect"
 	"hearth/internal/engine"
+	"hearth/internal/grammar"
 	"hearth/internal/tokenizer"
 )
 
@@ -22,6 +23,7 @@ type reply struct {
 	repaired func(dialect.Repair)
 	ends     bool      // runaway choices are ended
 	form     *heldForm // what the text is held to; nil: nothing
+	bound    *heldForm // what calls are held to; nil: nothing, or what a guide says
 	outcome  chat.Outcome
 }
 
@@ -276,6 +278,7 @@ func (c *choice) called(p dialect.Piece) {
 	switch p.Kind {
 	case dialect.ToolStart:
 		k.start(p)
+		c.loose(k.name)
 		c.emit(chat.Event{Kind: chat.EventToolStart, Tool: k.started - 1, Call: &chat.ToolCall{ID: k.id, Name: k.name}})
 	case dialect.ToolArgs:
 		k.args = append(k.args, p.Text...)
@@ -287,6 +290,21 @@ func (c *choice) called(p dialect.Piece) {
 		c.emit(chat.Event{Kind: chat.EventToolEnd, Tool: k.started - 1,
 			Call: &chat.ToolCall{ID: k.id, Name: k.name, Arguments: json.RawMessage(k.args)}})
 		c.end.enough = c.r.Choice.Single || (c.p.forced != "" || c.m.cfg.Unforced) && c.r.Choice.Kind == chat.ChoiceNamed
+	}
+}
+
+// loose takes note of a call that is not kept to its schema.
+func (c *choice) loose(tool string) {
+	if c.bound == nil || c.bound.form.calls.any[tool] == nil || slices.Contains(c.usage.Loose, tool) {
+		return
+	}
+	c.usage.Loose = append(c.usage.Loose, tool)
+	var limit *grammar.LimitError
+	switch why := c.bound.form.calls.any[tool]; {
+	case errors.As(why, &limit):
+		c.usage.Bounds = append(c.usage.Bounds, chat.BoundForm)
+	case errors.Is(why, grammar.ErrNothing):
+		c.usage.Bounds = append(c.usage.Bounds, chat.BoundEndless)
 	}
 }
 

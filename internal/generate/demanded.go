@@ -14,43 +14,60 @@ import (
 	"hearth/internal/grammar/jsonschema"
 )
 
-// newDemand is the form of the calls that a request demands, in the family's own notation; nil where it demands none that the
-// prompt begins, or the calls are guided anyway. What follows it is read with nothing mended.
-func (a *answerForms) newDemand(ctx context.Context, r *chat.Request, p *prompt, guided bool) (*heldForm, error) {
+// madeCalls is what else there is of a form of calls.
+type madeCalls struct {
+	unheld map[string][]jsonschema.Unheld // by the tool
+	any    map[string]error               // why the arguments of a tool are any object
+}
+
+// newCalls is the form of the calls that a request demands and the prompt begins, in the family's own notation, or of a reply
+// that is free but for its calls, where tools are strict. It is nil where the calls are not held to anything. What follows it is
+// read with nothing mended.
+func (a *answerForms) newCalls(ctx context.Context, m *prompter, r *chat.Request, p *prompt, guided bool) (*heldForm, error) {
 	n := a.family.Notation
-	if p.forced == "" || p.raw || n.Args == 0 || guided || len(a.stopIDs) == 0 {
-		return nil, nil
+	demanded := p.forced != ""
+	strict := map[string]bool{}
+	for _, t := range r.Tools {
+		strict[t.Name] = t.Strict
 	}
 	tools := slices.DeleteFunc(slices.Clone(p.options.Tools), func(t dialect.Tool) bool {
-		return r.Choice.Kind == chat.ChoiceNamed && t.Name != r.Choice.Name
+		return r.Choice.Kind == chat.ChoiceNamed && demanded && t.Name != r.Choice.Name
 	})
+	isStrict := slices.ContainsFunc(tools, func(t dialect.Tool) bool { return strict[t.Name] })
+	if p.raw || n.Args == 0 || m.cfg.Unforced || len(p.stopIDs) == 0 || !demanded && !isStrict || demanded && guided {
+		return nil, nil
+	}
 	o := callform.Options{One: r.Choice.Single, Literal: a.literal, Texts: inputTexts(r.Tools)}
 	for _, id := range a.stopIDs { // what ends a reply in the middle of a call lets no other follow
 		o.One = o.One || strings.Contains(n.Call, string(a.tok.Bytes(id)))
 	}
+	if !demanded {
+		o.Loose = func(tool string) bool { return !strict[tool] }
+		o.Begins, o.Within = a.family.Beginnings(), p.options.Continued || p.options.InReasoning
+	}
 	var texts []string
 	for _, t := range tools {
-		texts = append(texts, t.Name, string(t.Schema.Raw))
+		texts = append(texts, t.Name, string(t.Schema.Raw), fmt.Sprint(strict[t.Name]))
 	}
 	for _, t := range r.Tools {
 		if t.Input != nil {
 			texts = append(texts, t.Name, fmt.Sprint(t.Input.Kind), t.Input.Source)
 		}
 	}
-	form, err := a.forms.get(fmt.Sprint("calls", o.One), texts, func() (*madeForm, error) {
+	form, err := a.forms.get(fmt.Sprint("calls", demanded, o.One, o.Within), texts, func() (*madeForm, error) {
 		f, err := callform.New(ctx, n, tools, o)
 		if err != nil {
-			return nil, demandError(r, err)
+			return nil, callsError(r, err, demanded)
 		}
-		return &madeForm{Grammar: f.Grammar, ofTools: f.Unheld}, nil
+		return &madeForm{Grammar: f.Grammar, calls: madeCalls{f.Unheld, f.Any}}, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := strictTools(r, form.ofTools); err != nil {
+	if err := strictTools(r, form.calls.unheld); err != nil {
 		return nil, err
 	}
-	k := &heldForm{answerForms: a, vocab: a.vocab(), form: form, path: "tools", raw: true, begun: a.literal(p.forced), prompt: p}
+	k := &heldForm{answerForms: a, vocab: a.vocab(), form: form, path: "tools", raw: true, begun: a.literal(p.forced), lazy: !demanded, prompt: p}
 	if k.newAnswer(1) == nil {
 		return nil, nil // the template has it otherwise
 	}
@@ -58,20 +75,24 @@ func (a *answerForms) newDemand(ctx context.Context, r *chat.Request, p *prompt,
 	return k, nil
 }
 
-// demandError is what a request gets that demands calls which no grammar can be made of.
-func demandError(r *chat.Request, err error) error {
-	if errors.Is(err, grammar.ErrNothing) {
-		return chat.Boundf(chat.BoundEndless, "tools", "tool_choice asks for a call, and none can be written: no arguments follow the schema, or the name of the tool has no place in the form of the model's calls")
-	}
+// callsError is what a request gets whose calls no grammar can be made of.
+func callsError(r *chat.Request, err error, demanded bool) error {
 	var input *chat.Error // which has its own path
 	if errors.As(err, &input) {
 		return input
 	}
+	path := "tools"
 	var of *callform.ToolError
 	if errors.As(err, &of) {
-		return formError(schemaPath(r, of.Name), err)
+		path = schemaPath(r, of.Name)
 	}
-	return formError("tools", err)
+	switch {
+	case !errors.Is(err, grammar.ErrNothing):
+		return formError(path, err)
+	case demanded:
+		return chat.Boundf(chat.BoundEndless, path, "tool_choice asks for a call, and none can be written: no arguments follow the schema, or the name of the tool has no place in the form of the model's calls")
+	}
+	return chat.Boundf(chat.BoundEndless, path, "%v: a strict tool must be one that can be called, and none of its calls can be written", err)
 }
 
 // schemaPath is where the schema of a tool stands.

@@ -36,10 +36,10 @@ type forms struct {
 // madeForm is a form as a grammar.
 type madeForm struct {
 	*grammar.Grammar
-	unheld  []jsonschema.Unheld            // what a text may miss that follows the grammar
-	ofTools map[string][]jsonschema.Unheld // and calls, by the tool
-	key     [sha256.Size]byte
-	bytes   int
+	unheld []jsonschema.Unheld // what a text may miss that follows the grammar
+	calls  madeCalls           // of a form of calls
+	key    [sha256.Size]byte
+	bytes  int
 }
 
 // of gives the grammar of a form.

@@ -213,25 +213,32 @@ func (g *Generator) submit(ctx context.Context, r *chat.Request, p *prompt) (*re
 	if err != nil {
 		return nil, err
 	}
+	if err := g.answers.forms.checkInputs(ctx, r.Tools); err != nil {
+		return nil, err
+	}
+	calls, err := g.answers.newCalls(ctx, g.prompter, r, p, form != nil)
+	if err != nil {
+		return nil, err
+	}
+	if calls != nil {
+		form = nil
+	}
 	text, err := g.answers.newHeldForm(ctx, g.prompter, r, p)
 	if err != nil {
 		return nil, err
 	}
-	if err := g.answers.forms.checkInputs(ctx, r.Tools); err != nil {
-		return nil, err
-	}
-	demand, err := g.answers.newDemand(ctx, r, p, form != nil)
-	if err != nil {
-		return nil, err
+	held := calls
+	if text != nil {
+		text.calls, held = calls, text
 	}
 	ep := g.enginePrompt(r, p)
 	n := max(r.N, 1)
 	re := &reply{m: g.prompter, r: r, p: p, seqs: make([]sequence, n), repaired: g.repairs.count,
-		ends: g.cfg.RunawayStop && greedy(ep.Sampling), form: text, outcome: formOutcome(r, p, text, demand)}
+		ends: g.cfg.RunawayStop && greedy(ep.Sampling), form: text, bound: calls, outcome: formOutcome(r, p, text, calls)}
 	advice := g.advice(r, p)
 	for i := range n {
 		re.seqs[i].guide = g.calls.newGuide(r, p, form)
-		if ep.Constrain, ep.Mask, err = constrain(g.newBudget(p), cmp.Or(demand, text).guide(n), re.seqs[i].guide); err != nil {
+		if ep.Constrain, ep.Mask, err = constrain(g.newBudget(p), held.guide(n), re.seqs[i].guide); err != nil {
 			return nil, err
 		}
 		if advice != nil {

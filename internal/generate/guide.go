@@ -58,7 +58,7 @@ type guide struct {
 // no arguments fit.
 func (c *calls) newForm(r *chat.Request, p *prompt) (*grammar.Form, error) {
 	inputs := slices.ContainsFunc(r.Tools, func(t chat.Tool) bool { return t.Input != nil })
-	if c == nil || p.raw || len(p.options.Tools) == 0 || inputs && r.Choice.Demands() { // see newDemand
+	if c == nil || p.raw || len(p.options.Tools) == 0 || inputs && r.Choice.Demands() { // see newCalls
 		return nil, nil
 	}
 	tools := make([]grammar.Tool, len(p.options.Tools))
@@ -176,7 +176,7 @@ func (u *guide) note(usage *chat.Usage, name string) {
 // constrain is the engine's hook for a choice, and what its first token must be of: a budget of reasoning, a text that is held to
 // a form, and calls that are kept to the request's tools. The hook is nil where there is none, as it keeps the engine from
 // working ahead.
-func constrain(limit func(int32) []int32, text *answer, calls *guide) (hook func(int32) engine.Constraint, first sample.Set, err error) {
+func constrain(limit func(id int32, held bool) []int32, text *answer, calls *guide) (hook func(int32) engine.Constraint, first sample.Set, err error) {
 	if limit == nil && text == nil && calls == nil {
 		return nil, nil, nil
 	}
@@ -196,13 +196,20 @@ func constrain(limit func(int32) []int32, text *answer, calls *guide) (hook func
 	coming := 0 // forced tokens that are on their way
 	return func(id int32) (c engine.Constraint) {
 		coming = max(coming-1, 0)
+		free, held := true, false
+		if text != nil {
+			c.Err = text.accept(id)
+			held = c.Err == nil && text.within()
+		}
 		var closing []int32
 		if limit != nil {
-			closing = limit(id)
+			closing = limit(id, held)
 		}
-		free := true
-		if text != nil {
-			c, free = text.next(id, coming+len(closing) > 0)
+		switch {
+		case c.Err != nil:
+			return c
+		case text != nil:
+			c, free = text.follow(coming+len(closing) > 0)
 		}
 		if len(closing) > 0 {
 			c.Forced = closing
@@ -233,7 +240,7 @@ type budget struct {
 }
 
 // newBudget gives the part of a choice's hook that limits reasoning, nil where there is nothing to limit.
-func (m *prompter) newBudget(p *prompt) func(int32) []int32 {
+func (m *prompter) newBudget(p *prompt) func(id int32, held bool) []int32 {
 	if p.budget <= 0 || m.family.Open == "" {
 		return nil
 	}
@@ -246,8 +253,8 @@ func (m *prompter) newBudget(p *prompt) func(int32) []int32 {
 	return b.next
 }
 
-// next takes note of a token and returns what has to follow it.
-func (b *budget) next(id int32) []int32 {
+// next takes note of a token and returns what has to follow it. A call that is held goes on to its end.
+func (b *budget) next(id int32, held bool) []int32 {
 	before := b.parser.InReasoning()
 	text := "" // none of special tokens that are no markup
 	if b.out.visible(id) {
@@ -263,7 +270,7 @@ func (b *budget) next(id int32) []int32 {
 		return nil
 	}
 	b.left--
-	if b.left > 0 || !inside || text == "" && b.left > -utf8.UTFMax { // a character may be incomplete
+	if b.left > 0 || !inside || held || text == "" && b.left > -utf8.UTFMax { // a character may be incomplete
 		return nil
 	}
 	b.closing = len(b.close)

@@ -197,7 +197,7 @@ func TestGuideLeavesAlone(t *testing.T) {
 
 // endlessTool is a tool whose arguments need another value within each.
 var endlessTool = chat.Tool{Name: "dig", Parameters: json.RawMessage(
-	`{"type": "object", "properties": {"x": {"anyOf": [{"$ref": "#/properties/x"}, {"$ref": "#/properties/x"}]}}, "required": ["x"]}`)}
+	`{"type": "object", "properties": {"x": {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}}, "required": ["x"]}`)}
 
 // TestEndless: a call that there cannot be is refused where it is demanded; else the call is free, which is told.
 func TestEndless(t *testing.T) {

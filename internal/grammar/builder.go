@@ -50,6 +50,8 @@ type Builder struct {
 	sets   map[string]*Expr // that Runes made, by their ranges
 	budget *Budget
 	err    error
+
+	compiled map[*Rule]*Rule // what Compile has made of rules
 }
 
 // NewBuilder begins a grammar.

@@ -53,6 +53,7 @@ func (b *Builder) Compile(start *Rule) (*Grammar, error) {
 	if b.worked(); b.err != nil {
 		return nil, b.err
 	}
+	b.compiled = c.rules
 	if g.start = c.rules[start]; g.start.body == c.t.never {
 		return nil, ErrNothing
 	}
@@ -61,6 +62,12 @@ func (b *Builder) Compile(start *Rule) (*Grammar, error) {
 	}
 	g.forget()
 	return g, nil
+}
+
+// Ends tells, after Compile, whether a text of finite length follows a rule that the start leads to.
+func (b *Builder) Ends(r *Rule) bool {
+	made := b.compiled[r]
+	return made != nil && made.body != nil && made.body.kind != isNever
 }
 
 // compiler makes the rules of a grammar out of those of a Builder. Expressions that refer to rules are made anew: what a rule may

@@ -3,6 +3,7 @@ package grammar
 import (
 	"bytes"
 	"fmt"
+	"math/bits"
 	"slices"
 	"strconv"
 )
@@ -127,6 +128,15 @@ func CutMark(text []byte) (before []byte, id int32, after []byte, found bool) {
 		return before, -1, nil, found
 	}
 	return before, int32(n), after[size-1:], found
+}
+
+// All tells whether a mask has all tokens that may be asked for.
+func (v *Vocab) All(mask []uint64) bool {
+	n := 0
+	for _, w := range mask {
+		n += bits.OnesCount64(w)
+	}
+	return n == len(v.tries[everyTier].ids)
 }
 
 // breaks tells whether a byte does something in a string other than to stand for itself.
