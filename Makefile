@@ -87,7 +87,7 @@ MLX_DIR = $(shell echo $(CURDIR)/$(VENV)/mlx/lib/python3*/site-packages/mlx)
 
 mlx: $(VENV)/mlx/.done ## the mlx backend on MLX itself, on the CPU device of its Python package (needs g++)
 	HEARTH_TEST_MLX=$(MLX_DIR) go test -count=1 ./internal/backend/mlx
-	HEARTH_TEST_MLX=$(MLX_DIR) go test -count=1 -run MLX ./internal/remote
+	HEARTH_TEST_MLX=$(MLX_DIR) go test -count=1 -run MLX ./internal/remote ./internal/cli
 	HEARTH_TEST_MLX=$(MLX_DIR) go test -count=1 -run MLX -bench MLX -benchtime 200x ./internal/model
 
 mlx-overhead: $(VENV)/mlx/.done-lm ## what the host does for a decode step on MLX, by turns with mlx-lm's Python, TURNS times 20 steps (TURNS=50)

@@ -54,6 +54,7 @@ var scenarios = []scenario{
 	{"conversations", "10,000 conversations through 1 GB of cache", (*engineBench).conversations},
 	{"masks", "16 sequences of which each is held to a form", (*engineBench).masks},
 	{"forced", "a sequence of which every other stretch is forced", (*engineBench).forced},
+	{"forms", "JSON of fixed keys against free text, both written by the model of --folder", (*engineBench).forms},
 	{"stream", "processor time of a token from the scheduler to the socket, without a model", (*engineBench).stream},
 }
 

@@ -20,11 +20,14 @@ func TestBenchEngine(t *testing.T) {
 	for name, check := range map[string]string{
 		"turns": "prompt tokens cached", "depth": "known tokens computed again", "long": "answer",
 		"mixed": "steps to a short prompt's first token, most", "conversations": "cache",
-		"forced": "stretches of 8, against free",
+		"forced": "stretches of 8, against free", "forms": "JSON, against free",
 	} {
 		var out bytes.Buffer
 		cmd := NewCmd("dev", "unknown")
 		cmd.SetArgs([]string{"engine", name, "--shape", "tiny", "--scale", "0.01", "--svg", svg, "--json"})
+		if name == "forms" {
+			cmd.SetArgs([]string{"engine", name, "--folder", "../demo/model", "--scale", "0.01", "--json"})
+		}
 		cmd.SetOut(&out)
 		cmd.SetErr(io.Discard)
 		if err := cmd.Execute(); err != nil {

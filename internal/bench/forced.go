@@ -34,8 +34,7 @@ func (b *engineBench) forced() ([]figure, error) {
 		if _, err := read(s); err != nil {
 			return 0, err
 		}
-		u := s.Usage()
-		return float64(u.Generated-1) / u.Ended.Sub(u.First).Seconds(), nil
+		return rate(s), nil
 	}
 	ways := []struct {
 		name            string

@@ -40,8 +40,13 @@ func serveDemo(t *testing.T, change func(*config.Config)) (url string) {
 // serveSource serves a model in this process.
 func serveSource(t *testing.T, src *catalog.Source, cfg *config.Config) (url string) {
 	t.Helper()
+	return serveOn(t, src, cfg, backends())
+}
+
+func serveOn(t *testing.T, src *catalog.Source, cfg *config.Config, bs catalog.Backends) (url string) {
+	t.Helper()
 	models := catalog.New(src, cfg)
-	if err := models.Load(backends()); err != nil {
+	if err := models.Load(bs); err != nil {
 		t.Fatal(err)
 	}
 	srv := httptest.NewServer(newServer(cfg, models, slog.New(slog.DiscardHandler)))

@@ -9,16 +9,44 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	B "hearth/internal/backend"
 	"hearth/internal/backend/cpu"
 	"hearth/internal/backend/mlx/testshim"
+	"hearth/internal/demo"
 	"hearth/internal/engine"
 	"hearth/internal/golden"
 	"hearth/internal/model"
 	"hearth/internal/quant"
+	"hearth/internal/sample"
 )
+
+// heldTo is the conversation whose replies are held to what holding says.
+const heldTo = 1
+
+// holding leaves a few tokens to choose from, and forces stretches.
+func holding(turn, vocab int) func(int32) engine.Constraint {
+	n, coming := turn, 0
+	return func(int32) (c engine.Constraint) {
+		if coming--; coming > 0 {
+			return c
+		}
+		if n++; n%3 == 0 {
+			for k := range n {
+				c.Forced = append(c.Forced, int32(5*k+n)%int32(vocab))
+			}
+			coming = n
+			return c
+		}
+		c.Mask = make(sample.Set, (vocab+63)/64)
+		for k := range 4 {
+			c.Mask.Add(int32(k*vocab/4 + n))
+		}
+		return c
+	}
+}
 
 // talk runs conversations of several turns, each turn of all of them at once on fewer slots than there are conversations,
 // and gives every turn's tokens and how many prompt tokens came from the cache.
@@ -41,7 +69,11 @@ func talk(t *testing.T, be B.Backend, config json.RawMessage) (all [][]engine.To
 			for n := range 30 + 25*i {
 				said[i] = append(said[i], int32(7*n+turn+5*i)%int32(m.Vocab))
 			}
-			if streams[i], err = e.Submit(context.Background(), engine.Prompt{Tokens: said[i], MaxTokens: 9, Logprobs: 1}); err != nil {
+			p := engine.Prompt{Tokens: said[i], MaxTokens: 9, Logprobs: 1}
+			if i == heldTo {
+				p.MaxTokens, p.Constrain = 30, holding(turn, m.Vocab)
+			}
+			if streams[i], err = e.Submit(context.Background(), p); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -68,7 +100,8 @@ func talk(t *testing.T, be B.Backend, config json.RawMessage) (all [][]engine.To
 	return all, cached
 }
 
-// TestEngine: conversations that share prefixes, slots and pages say on MLX what they say on the cpu backend.
+// TestEngine: conversations that share prefixes, slots and pages say on MLX what they say on the cpu backend, one of them held to
+// masks and forced tokens.
 func TestEngine(t *testing.T) {
 	testshim.Library(t, testshim.Newest)
 	for _, typ := range []string{"qwen3", "gemma3", "qwen3_next", "deepseek_v3"} {
@@ -101,5 +134,76 @@ func TestEngine(t *testing.T) {
 				t.Errorf("logprobs differ by %g", worst)
 			}
 		})
+	}
+}
+
+// TestCostOfForms prints what a token takes that is held to a mask, and where every other eight are forced, beside a free one, on
+// the demo model.
+func TestCostOfForms(t *testing.T) {
+	testshim.Library(t, testshim.Newest)
+	be := testshim.Open(t)
+	ckpt, err := model.OpenCheckpoint(demo.FS(), demo.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := ckpt.Load(be, B.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := engine.New(engine.Config{Model: m.Generator, Vocab: m.Vocab, Backend: be, Budget: 1 << 26, MaxContext: 400})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make(sample.Set, (m.Vocab+63)/64)
+	for id := range int32(m.Vocab) {
+		all.Add(id)
+	}
+	const tokens, rounds = 161, 7
+	ways := []struct {
+		name      string
+		constrain func(n int) engine.Constraint // after n tokens
+	}{
+		{"free", nil},
+		{"mask", func(int) engine.Constraint { return engine.Constraint{Mask: all} }},
+		{"stretches", func(n int) (c engine.Constraint) {
+			if n%16 == 0 {
+				c.Forced = []int32{300, 301, 302, 303, 304, 305, 306, 307}
+			}
+			return c
+		}},
+	}
+	took := make([][]float64, len(ways))
+	for range rounds {
+		for i, w := range ways {
+			p := engine.Prompt{Tokens: []int32{260, 261, 262}, MaxTokens: tokens, Logprobs: -1}
+			if n := 0; w.constrain != nil {
+				p.Constrain = func(int32) engine.Constraint { n++; return w.constrain(n) }
+			}
+			s, err := e.Submit(t.Context(), p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := 0
+			for ; err == nil; n++ {
+				_, err = s.Next()
+			}
+			if !errors.Is(err, io.EOF) || n != tokens+1 {
+				t.Fatalf("%s: %d tokens: %v", w.name, n-1, err)
+			}
+			u := s.Usage()
+			took[i] = append(took[i], u.Ended.Sub(u.First).Seconds()/(tokens-1)*1e3)
+		}
+	}
+	for i, w := range ways {
+		ratios := make([]float64, rounds)
+		for k := range ratios {
+			ratios[k] = took[i][k] / took[0][k]
+		}
+		slices.Sort(ratios)
+		slices.Sort(took[i])
+		t.Logf("%-9s %.2f ms a token, %.2f times as long as free (%.2f to %.2f)", w.name, took[i][rounds/2], ratios[rounds/2], ratios[0], ratios[rounds-1])
+	}
+	if err := errors.Join(e.Close(), m.Close(), ckpt.Close(), be.Close()); err != nil {
+		t.Error(err)
 	}
 }
