@@ -15,8 +15,7 @@ import (
 	"hearth/internal/model"
 )
 
-// TestFormsOfDemo: JSON whose keys are forced at once is what the demo writes with a step for each token, at any temperature; most
-// of it is forced.
+// TestFormsOfDemo: JSON whose keys are forced at once, which is most of it, is what the demo writes with a step for each token.
 func TestFormsOfDemo(t *testing.T) {
 	ckpt, err := model.OpenCheckpoint(demo.FS(), demo.Name)
 	if err != nil {
