@@ -18,7 +18,7 @@ import (
 
 // rows are all inputs of TestRequests.
 func rows(t *testing.T) []row {
-	return slices.Concat(forms(t), checks(t), counts(), texts(), packed(), extras(), completions(), encoders(t), templates(t), connections())
+	return slices.Concat(forms(t), guided(), checks(t), counts(), texts(), packed(), extras(), completions(), encoders(t), templates(t), connections())
 }
 
 // each makes a row for both protocols.
@@ -199,6 +199,44 @@ func forms(t *testing.T) []row {
 	slices.SortStableFunc(out[len(out)-5:], func(a, b row) int { return strings.Compare(a.name, b.name) })
 	return append(out, row{name: "messages forced recursive tool, model in a process of its own", n: 30, server: []string{"--model-process", "always"},
 		send: one(func(n int) request { return anthropic.say("Hello", anthropic.forced(recursive(n))) }), refused: true})
+}
+
+// guided are forms of texts that other servers' fields ask for.
+func guided() (out []row) {
+	add := func(name string, n int, field func(n int) string) {
+		out = append(out, row{name: "chat " + name, n: n, send: one(func(n int) request { return openai.say("Hello", ", "+field(n)) })})
+	}
+	add("guided_choice of 15,000 texts", 15_000, func(n int) string { return `"guided_choice": ` + list(n, `"value-%d"`) })
+	add("guided_choice, texts with long common beginnings", 200, func(n int) string {
+		return `"guided_choice": ` + list(n, `"`+strings.Repeat("a", 500)+`%d"`)
+	})
+	add("guided_regex that unfolds", 10, func(n int) string { return `"guided_regex": "` + strings.Repeat(`((a|b){0,30}){0,30}`, n) + `c"` })
+	add("guided_regex of large classes", 1000, func(n int) string { return `"guided_regex": "` + strings.Repeat(`[^\\w]{1,9}`, n) + `"` })
+	add("guided_regex that looks ahead", 200, func(n int) string { return `"guided_regex": "` + strings.Repeat(`(?=.*a{1,30}b)`, n) + `.*"` })
+	add("grammar, diamonds of 17 rules", 17, func(n int) string {
+		var rules strings.Builder
+		for i := range n {
+			fmt.Fprintf(&rules, `r%d ::= r%d | r%d \n`, i, i+1, i+1)
+		}
+		return fmt.Sprintf(`"grammar": "root ::= r0 \n%sr%d ::= \"a\" root | \"b\""`, rules.String(), n)
+	})
+	add("grammar, each text in many ways", 30, func(n int) string {
+		return `"grammar": "root ::= root root | ` + strings.ReplaceAll(repeat(n, `\"a\"* \"b%d\"?`), ",", " | ") + `"`
+	})
+	add("grammar of 6,000 rules", 6000, func(n int) string {
+		rules := func(rule, between string) string { return strings.ReplaceAll(repeat(n, rule), ",", between) }
+		return `"grammar": "root ::= ` + rules(`r%d`, " | ") + `\n` + rules(`r%d ::= [a-z] root?`, `\n`) + `"`
+	})
+	add("guided_grammar in Lark of 300 terminals", 300, func(n int) string {
+		return `"guided_grammar": "start: (` + strings.ReplaceAll(repeat(n, `T%d`), ",", " | ") + `)+ \n` + strings.ReplaceAll(repeat(n, `T%d: /[a-z]+\\d*x/`), ",", `\n`) + `\n%ignore \" \""`
+	})
+	add("guided_json, diamonds of 17 definitions", 17, func(n int) string { return `"guided_json": ` + diamonds(n, leaf) })
+	return append(out, row{name: "chat guided_json at once, nested unions", n: 8, memory: cacheBytes + floorPeak, send: func(n int) (q []request) {
+		for range n {
+			q = append(q, openai.say("Hello", `, "guided_json": `+unions(20)))
+		}
+		return q
+	}})
 }
 
 // scripted writes a script whose answer is raw, and gives the arguments that serve it.
