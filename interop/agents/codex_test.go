@@ -24,13 +24,17 @@ var codexProviders = map[string]string{
 }
 
 // codex runs Codex as docs/agents.md tells it of the server, in a clean home. It may do what it likes there: what it does, the
-// script says.
+// script says. The provider "knows" is the user's with a name for the model that Codex knows.
 func (s *server) codex(t *testing.T, provider, home, prompt string) *run {
 	t.Helper()
 	if *codexFlag == "" {
 		t.Skip("run by make interop, which installs Codex")
 	}
-	settings := fmt.Sprintf("model = \"demo\"\nmodel_context_window = 32768\nmodel_auto_compact_token_limit = 16000\n"+codexProviders[provider]+quiet, s.url+"/v1")
+	model := "demo"
+	if provider == "knows" {
+		model, provider = "gpt-5.5", "own"
+	}
+	settings := fmt.Sprintf("model = %q\nmodel_context_window = 32768\nmodel_auto_compact_token_limit = 16000\n"+codexProviders[provider]+quiet, model, s.url+"/v1")
 	err := os.Mkdir(filepath.Join(home, ".codex"), 0o700)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(home, ".codex", "config.toml"), []byte(settings), 0o600)
@@ -73,6 +77,20 @@ func TestCodex(t *testing.T) {
 			s.sockets(t, turns-2)
 		})
 	}
+}
+
+// TestCodexPatches: Codex applies a patch, the input of a custom tool whose grammar in Lark is read here.
+func TestCodexPatches(t *testing.T) {
+	t.Parallel()
+	patch := "*** Begin Patch\n*** Update File: a.txt\n@@\n-red\n+\"green\" \\n </parameter>\n*** Add File: hello.txt\n+Hello from hearth.\n*** End Patch\n"
+	s := serve(t, nil,
+		line{Turn: 1, IfTool: "^apply_patch$", Raw: toolCall("apply_patch", fmt.Sprintf(`{"input": %q}`, patch))},
+		line{Turn: 2, Raw: "Both files are written."})
+	r := s.codex(t, "knows", s.project(t, map[string]string{"a.txt": "blue\nred\n"}), "Write hello.txt")
+	r.says(t, "Both files are written.")
+	r.has(t, "a.txt", "blue\n\"green\" \\n </parameter>\n")
+	r.has(t, "hello.txt", "Hello from hearth.\n")
+	s.calls(t, responsesPath, 2)
 }
 
 // TestCodexRecovers: Codex tries again after each of these, on another WebSocket if it has one, and runs its tool once.
