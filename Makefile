@@ -176,8 +176,8 @@ fuzz: ## every fuzz target for TIME each (TIME=30s)
 	    echo "== $$p $$f"; go test ./$$p -run '^$$' -fuzz "^$$f$$" -fuzztime $(TIME); \
 	  done; done
 
-schema-suite: ## how JSON Schemas of a public suite are held: DIR= has copies of JSON-Schema-Test-Suite's tests/draft2020-12 or of maskbench/data
-	go test ./internal/grammar/jsonschema -count=1 -run TestSuite -v -suite $(abspath $(DIR))
+schema-suite: ## how JSON Schemas of a public suite are held: DIR= has copies of JSON-Schema-Test-Suite's tests/draft2020-12 or of maskbench/data; TOKENIZER= has a model with whose tokens its masks are timed
+	go test ./internal/grammar/jsonschema -count=1 -timeout 60m -run TestSuite -v -suite $(abspath $(DIR)) $(if $(TOKENIZER),-tokenizer $(abspath $(TOKENIZER)))
 
 schema-beside: $(VENV)/schemas/.done ## grammars of random schemas, and of a suite's in DIR, beside llguidance for ALL of processor time (ALL=20m, SEED=1)
 	go test ./internal/grammar/jsonschema -count=1 -timeout 0 -run TestBeside -v -beside $(CURDIR)/$(VENV)/schemas/bin/python -beside-for $(or $(ALL),20m) \

@@ -7,6 +7,7 @@ import (
 
 	"hearth/internal/backend"
 	"hearth/internal/kv"
+	"hearth/internal/sample"
 	"hearth/internal/sched"
 )
 
@@ -42,5 +43,24 @@ func TestBuild(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(20, func() { r.build(sched.Plan{Items: items}) }); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// TestFreeSequences: a sequence whose tokens nobody constrains waits for nothing and takes no memory for it.
+func TestFreeSequences(t *testing.T) {
+	q := &sequence{Seq: sched.Seq{Prompt: 4, Max: 1 << 20}, tokens: make([]int32, 4, 1000), top: -1, sampler: sample.New(sample.Params{}, nil)}
+	q.Key = make([]kv.Elem, 4, 1000)
+	r := result{seq: q, tokens: make([]Token, 0, 1)}
+	logits, work := []float32{1, 5, 2}, sample.Work{}
+	if n := testing.AllocsPerRun(100, func() {
+		r.tokens = r.tokens[:0]
+		if err := r.draw(logits, &work, 0); err != nil { // no wait
+			t.Fatal(err)
+		}
+		if reason := q.take(r.tokens[0].ID); reason != Running {
+			t.Fatal(reason)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations for a token", n)
 	}
 }

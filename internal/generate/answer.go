@@ -11,6 +11,7 @@ import (
 	"hearth/internal/dialect"
 	"hearth/internal/engine"
 	"hearth/internal/grammar"
+	"hearth/internal/grammar/jsonschema"
 	"hearth/internal/sample"
 )
 
@@ -41,7 +42,11 @@ const (
 func newAnswerForms(o *output) *answerForms {
 	a := &answerForms{output: o, marks: sync.OnceValue(o.newMarks)}
 	text := o.tokenText(func(id int32) []byte { return []byte(grammar.Mark(id)) })
-	a.vocab = sync.OnceValue(func() *grammar.Vocab { return grammar.NewVocab(o.tok.Size(), text) })
+	a.vocab = sync.OnceValue(func() *grammar.Vocab {
+		v := grammar.NewVocab(o.tok.Size(), text)
+		jsonschema.Warm(v)
+		return v
+	})
 	for i := range a.openings {
 		a.openings[i] = sync.OnceValue(func() *opening { return a.opening(i) })
 	}

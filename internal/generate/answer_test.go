@@ -8,13 +8,16 @@ import (
 	"io"
 	"math/rand/v2"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"weak"
 
 	"hearth/internal/chat"
 	"hearth/internal/dialect"
 	"hearth/internal/engine"
+	"hearth/internal/grammar"
 	"hearth/internal/sample"
 	"hearth/internal/tokenizer"
 	"hearth/internal/transcript"
@@ -195,6 +198,35 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("%d of 60 ended", ended)
 			}
 		})
+	}
+}
+
+// TestMasksAreGivenBack: a model's vocabulary and masks are made when a request first has a form, and nothing keeps them once the
+// model is gone, neither a grammar that is kept nor a matcher.
+func TestMasksAreGivenBack(t *testing.T) {
+	g, s := newTest(t, "")
+	vocab, made := g.answers.vocab, false
+	g.answers.vocab = func() *grammar.Vocab { made = true; return vocab() }
+	_ = events(t, g, &chat.Request{Messages: []chat.Message{text(chat.User, "Hi")}})
+	if p := s.prompts[0]; made || p.Constrain != nil || p.Mask != nil {
+		t.Fatal("a request without a form is followed")
+	}
+	newDrawer(t, g, "")
+	for _, f := range []chat.Form{{}, {Kind: chat.FormChoice, Choices: []string{"yes", "no"}}} {
+		if _, err := outcomeOf(t, g, &chat.Request{Form: &f, Thinking: chat.Thinking{Mode: chat.Off}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v := weak.Make(vocab())
+	if !made || v.Value() == nil {
+		t.Fatal("there is none")
+	}
+	g, s, vocab = nil, nil, nil
+	for range 5 {
+		runtime.GC()
+	}
+	if v.Value() != nil {
+		t.Error("it is still there")
 	}
 }
 

@@ -6,13 +6,13 @@ import (
 )
 
 // wideVocab is as large as those of today: 150,000 tokens of words, some with what JSON is made of before or behind them.
-func wideVocab() *Vocab { return NewVocab(wideTokens()) }
+func wideVocab() *Vocab { return NewVocab(wideTokens(150_000)) }
 
-func wideCallVocab() *CallVocab { return NewCallVocab(wideTokens()) }
+func wideCallVocab() *CallVocab { return NewCallVocab(wideTokens(150_000)) }
 
-func wideTokens() (size int, text func(id int32) []byte) {
+func wideTokens(n int) (size int, text func(id int32) []byte) {
 	r := rand.New(rand.NewPCG(3, 4))
-	texts := make([][]byte, 150_000)
+	texts := make([][]byte, n)
 	edges := []string{"", "", "", " ", " ", " ", `"`, `",`, `":`, "{", "}", "[", "\n", `\`, "  ", `("`, `']`}
 	for i := range texts {
 		if i < 256 {

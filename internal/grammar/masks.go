@@ -34,18 +34,18 @@ type mask struct {
 	likes   int   // masks in the cache that are like it, see maskCache.put
 }
 
-// size is about the memory of a mask.
+// size is about the memory of a mask, with its place in the cache.
 func (e *mask) size() int {
-	n := 8*len(e.words) + 4*len(e.ids) + 4*len(e.differs) + 200
+	n := 8*len(e.words) + 4*cap(e.ids) + 4*cap(e.differs) + 240
 	if e.leaving != nil {
-		n += 24*len(e.leaving.nodes) + 4*len(e.leaving.ids)
+		n += 16*len(e.leaving.nodes) + 4*len(e.leaving.ids) + 64
 	}
 	return n
 }
 
 // mostMasks bounds the memory of the masks of a model, mostLeaving the tokens that leave a rule.
 const (
-	mostMasks   = 48 << 20
+	mostMasks   = 44 << 20
 	mostLeaving = 1 << 17
 )
 
@@ -270,6 +270,7 @@ type walker struct {
 	spans spans    // of ids that fit
 	alike spans    // of ids that are as they are of another state
 	left  []exit   // nodes behind which the rule may have been left
+	after []token  // what follows in tokens that left it
 	rest  int32    // see mask
 	inner bool     // it looks for what another mask is like, which is like no other
 	base  int      // depth of the stack's first byte
@@ -286,25 +287,42 @@ type exit struct {
 
 // mask finds the tokens that fit a state. It is nil if the budget is spent.
 func (w *walker) mask(v *Vocab, e *Expr, tier int) *mask {
-	t := v.tries[tier]
 	beside, like := w.like(v, e, tier)
-	w.t, w.spans, w.alike, w.left, w.rest = t, w.spans[:0], w.alike[:0], w.left[:0], 0
-	w.at = append(w.at[:0], walked{e, beside})
-	w.rows = t.walk(w.rows, w.s.budget, w.visit)
-	if w.s.budget.Spent() {
-		return nil
+	m := &mask{like: like}
+	w.after, w.rest = w.after[:0], 0
+	for _, t := range v.triesOf(tier) {
+		w.t, w.spans, w.alike, w.left = t, w.spans[:0], w.alike[:0], w.left[:0]
+		w.at = append(w.at[:0], walked{e, beside})
+		if w.rows = t.walk(w.rows, w.s.budget, w.visit); w.s.budget.Spent() {
+			return nil
+		}
+		if !w.collect(v, m) {
+			return &mask{rest: w.rest, wide: true}
+		}
 	}
-	return w.found(v, like)
+	if w.s.budget.spend(16 * len(w.after)); len(w.after) > 0 {
+		m.leaving = newTrie(w.after)
+	}
+	if m.rest = w.rest; like != nil {
+		m.rest = max(m.rest, like.rest)
+	} else if len(m.ids) >= 2*v.words() {
+		m.words = make([]uint64, v.words())
+		for _, id := range m.ids {
+			m.words[id/64] |= 1 << (id % 64)
+		}
+		m.ids = nil
+	}
+	return m
 }
 
 // like finds a state that most tokens lead to with their first byte and that stays as it is with that: from there on both are
 // alike. It is nil if there is none.
 func (w *walker) like(v *Vocab, e *Expr, tier int) (*Expr, *mask) {
-	t := v.tries[tier]
 	if w.inner {
 		return nil, nil
 	}
 	tokens := map[*Expr]int32{}
+	t := v.triesOf(tier)[0] // which has nearly all of them
 	for _, k := range t.nodes[1 : 1+t.nodes[0].children] {
 		if k.last-k.from <= int32(len(t.ids)>>8) || !e.first.Has(k.b) {
 			continue
@@ -380,7 +398,7 @@ func (w *walker) visit(k *branch, depth int) (further bool) {
 			w.need(it.at)
 		}
 	}
-	w.fit(k.from, k.to)
+	w.fit(k.from, w.t.to(k))
 	if left && k.children > 0 {
 		w.left = append(w.left, exit{k, depth})
 	}
@@ -422,17 +440,17 @@ func (s spans) has(place int32) bool {
 	return ok
 }
 
-// ids are those at the places.
-func (s spans) ids(t *trie) []int32 {
+// ids appends those at the places.
+func (s spans) ids(dst []int32, t *trie) []int32 {
 	n := 0
 	for _, p := range s {
 		n += int(p.to - p.from)
 	}
-	list := make([]int32, 0, n)
+	dst = slices.Grow(dst, n)
 	for _, p := range s {
-		list = append(list, t.ids[p.from:p.to]...)
+		dst = append(dst, t.ids[p.from:p.to]...)
 	}
-	return list
+	return dst
 }
 
 // others are the places of a trie that are not there.
@@ -446,36 +464,24 @@ func (s spans) others(t *trie) (o spans) {
 	return o
 }
 
-// found is the mask of what was found.
-func (w *walker) found(v *Vocab, like *mask) *mask {
-	m := &mask{rest: w.rest}
-	if like != nil {
-		m.like, m.rest = like, max(w.rest, like.rest)
-		m.differs = w.alike.others(w.t).ids(w.t)
+// collect adds to a mask what was found in a trie. It reports false if too many tokens leave the rule.
+func (w *walker) collect(v *Vocab, m *mask) bool {
+	if m.like != nil {
+		m.differs = w.alike.others(w.t).ids(m.differs, w.t)
 	}
-	var leaving []token
+	m.ids = w.spans.ids(m.ids, w.t)
 	for _, x := range w.left {
-		for place := x.node.to; place < x.node.last; place++ {
+		for place := w.t.to(x.node); place < x.node.last; place++ {
 			if w.spans.has(place) || w.alike.has(place) {
 				continue
 			}
 			id := w.t.ids[place]
-			if leaving = append(leaving, token{v.text(id)[x.depth:], id}); len(leaving) > mostLeaving {
-				return &mask{rest: w.rest, wide: true}
+			if w.after = append(w.after, token{v.text(id)[x.depth:], id}); len(w.after) > mostLeaving {
+				return false
 			}
 		}
 	}
-	if w.s.budget.spend(16 * len(leaving)); len(leaving) > 0 {
-		m.leaving = newTrie(leaving)
-	}
-	if m.ids = w.spans.ids(w.t); like == nil && len(m.ids) >= 2*v.words() {
-		m.words = make([]uint64, v.words())
-		for _, id := range m.ids {
-			m.words[id/64] |= 1 << (id % 64)
-		}
-		m.ids = nil
-	}
-	return m
+	return true
 }
 
 // need takes note of how much more it takes for the intersections that a state begins with.

@@ -3,6 +3,7 @@ package grammar
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -217,6 +218,41 @@ func TestLikeLeaves(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestVocabMemory: the tokens of the largest vocabularies of today, with as many masks as are kept, take less than 64 MB.
+func TestVocabMemory(t *testing.T) {
+	const most = 64 << 20
+	size, text := wideTokens(262_144)
+	heap := func() uint64 {
+		runtime.GC()
+		runtime.GC() // what has a finalizer or was in a pool
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	v := NewVocab(size, text)
+	tokens := heap() - before
+	for n := 0; v.cache.bytes < mostMasks-(1<<20); n++ {
+		e := &mask{ids: []int32{1, 2, 3}} // as most are
+		switch n % 4 {
+		case 0:
+			e.leaving = newTrie([]token{{[]byte(`", "`), 4}, {[]byte(`"`), 5}})
+		case 1:
+			e.ids = make([]int32, n%1000)
+		case 2:
+			e = &mask{words: make([]uint64, v.words())}
+		}
+		v.cache.put(maskKey{tier: n}, e)
+	}
+	all := heap() - before
+	t.Logf("%d MB, %d MB with %d masks that count as %d MB", tokens>>20, all>>20, len(v.cache.ring), v.cache.bytes>>20)
+	if all > most {
+		t.Errorf("%d bytes of tokens, %d with masks", tokens, all)
+	}
+	runtime.KeepAlive(v)
+	runtime.KeepAlive(text) // which was there before
 }
 
 // TestLikeIsKept: what a mask in the cache is like is there too, as long as that mask is, so that all memory is counted.

@@ -173,9 +173,11 @@ func (m *Matcher) allow() {
 				return
 			}
 			if m.add(to, e, it.in); e.wide {
-				m.s.open()
-				m.s.add(it)
-				m.walk(to, m.vocab.tries[tier])
+				for _, t := range m.vocab.triesOf(tier) {
+					m.s.open()
+					m.s.add(it)
+					m.walk(to, t)
+				}
 			}
 		}
 		if i > 0 {
@@ -226,7 +228,7 @@ func (m *Matcher) walk(to []uint64, t *trie) {
 		if !m.s.push(k.b) {
 			return false
 		}
-		for _, id := range t.ids[k.from:k.to] {
+		for _, id := range t.ids[k.from:t.to(k)] {
 			to[id/64] |= 1 << (id % 64)
 		}
 		return true

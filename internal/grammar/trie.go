@@ -18,8 +18,16 @@ type branch struct {
 	kinds    charKinds // of it and what follows it in tokens
 	children uint16
 	first    int32 // of its children
-	from, to int32 // ids of the tokens that end here
-	last     int32 // behind those of the tokens that go on
+	from     int32 // ids of the tokens that end here, see trie.to, and then those of the tokens that go on
+	last     int32 // behind both
+}
+
+// to is behind the ids of the tokens that end at a node.
+func (t *trie) to(k *branch) int32 {
+	if k.children > 0 {
+		return t.nodes[k.first].from
+	}
+	return k.last
 }
 
 type token struct {
@@ -40,15 +48,15 @@ func newTrie(tokens []token) *trie {
 	for depth, from := 0, 0; from < len(t.nodes); depth++ {
 		level := t.nodes[from:len(t.nodes):len(t.nodes)]
 		for n := range level {
-			lo, hi := level[n].to, level[n].last
+			lo, hi := level[n].from, level[n].last
+			for lo < hi && len(tokens[lo].text) == depth {
+				lo++
+			}
 			first := len(t.nodes)
 			for lo < hi {
-				c := branch{b: tokens[lo].text[depth], from: lo, to: lo}
+				c := branch{b: tokens[lo].text[depth], from: lo}
 				for ; lo < hi && tokens[lo].text[depth] == c.b; lo++ {
 					c.kinds |= kinds[int(at[lo])+depth]
-					if len(tokens[lo].text) == depth+1 {
-						c.to = lo + 1
-					}
 				}
 				c.last = lo
 				t.nodes = append(t.nodes, c)
@@ -57,6 +65,7 @@ func newTrie(tokens []token) *trie {
 		}
 		from += len(level)
 	}
+	t.nodes = slices.Clone(t.nodes) // without room for more
 	return t
 }
 

@@ -11,10 +11,10 @@ import (
 // Vocab is the tokens of a model, ordered for asking which of them a form lets through. It does not change and may be used by
 // many at once.
 type Vocab struct {
-	texts   []byte               // of all tokens
-	ends    []uint32             // of texts, by id
-	longest int                  // token
-	tries   [everyTier + 1]*trie // by tier
+	texts   []byte           // of all tokens
+	ends    []uint32         // of texts, by id
+	longest int              // token
+	tries   [everyTier]*trie // by tier
 	cache   maskCache
 }
 
@@ -51,10 +51,10 @@ func NewVocab(size int, text func(id int32) []byte) *Vocab {
 		v.texts = append(v.texts, t.text...)
 		v.longest = max(v.longest, len(t.text))
 	}
+	v.texts = slices.Clone(v.texts) // without room for more
 	for id := range size {
 		v.ends[id+1] += v.ends[id]
 	}
-	v.tries[everyTier] = newTrie(all)
 	for i, most := range tierBytes {
 		var tier []token
 		all = slices.DeleteFunc(all, func(t token) bool {
@@ -97,6 +97,14 @@ func tokens(size int, text func(id int32) []byte) (all []token) {
 
 // maskWords is how many words the mask of a vocabulary has.
 func maskWords(size int) int { return (size + 63) / 64 }
+
+// triesOf are those with the tokens of a tier.
+func (v *Vocab) triesOf(tier int) []*trie {
+	if tier == everyTier {
+		return v.tries[:]
+	}
+	return v.tries[tier : tier+1]
+}
 
 func (v *Vocab) words() int { return maskWords(len(v.ends) - 1) }
 
