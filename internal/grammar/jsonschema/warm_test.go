@@ -23,7 +23,7 @@ func TestWarm(t *testing.T) {
 	for source, written := range map[string]string{
 		`{"properties": {"n": {"type": "string"}}, "additionalProperties": false}`: `{"n": "x`,
 		`{"type": "array", "items": {"type": "string", "maxLength": 500}}`:         `["ab`,
-		`{"type": "object"}`:                                                       `{"a": {"b`,
+		`{"type": "object"}`: `{"a": {"b`,
 	} {
 		for v, want := range map[*grammar.Vocab]bool{cold: false, warm: true} {
 			root, err := schema.Parse([]byte(source))
