@@ -6,19 +6,22 @@ import "sort"
 // budget is spent every place is one.
 func (m *Matcher) Joins(dst []int, text []byte) []int {
 	for from := max(0, len(text)-m.vocab.longest+1); from < len(text); from++ {
-		if k := m.vocab.tries[everyTier].find(text[from:]); k != nil && (m.goesOn(k) || m.s.budget.Spent()) {
-			dst = append(dst, from)
+		for _, t := range m.vocab.tries {
+			if k := t.find(text[from:]); k != nil && (m.goesOn(t, k) || m.s.budget.Spent()) {
+				dst = append(dst, from)
+				break
+			}
 		}
 	}
 	return dst
 }
 
 // goesOn tells whether a token fits that has what is below a node.
-func (m *Matcher) goesOn(k *branch) bool {
-	t, n := m.vocab.tries[everyTier], len(m.s.places)
+func (m *Matcher) goesOn(t *trie, k *branch) bool {
+	n := len(m.s.places)
 	for i := range k.children {
 		next := &t.nodes[k.first+int32(i)]
-		fits := m.s.push(next.b) && (next.to > next.from || m.goesOn(next))
+		fits := m.s.push(next.b) && (t.to(next) > next.from || m.goesOn(t, next))
 		if m.s.back(n); fits {
 			return true
 		}
