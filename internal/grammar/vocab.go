@@ -141,10 +141,13 @@ func CutMark(text []byte) (before []byte, id int32, after []byte, found bool) {
 // All tells whether a mask has all tokens that may be asked for.
 func (v *Vocab) All(mask []uint64) bool {
 	n := 0
+	for _, t := range v.tries {
+		n -= len(t.ids)
+	}
 	for _, w := range mask {
 		n += bits.OnesCount64(w)
 	}
-	return n == len(v.tries[everyTier].ids)
+	return n == 0
 }
 
 // breaks tells whether a byte does something in a string other than to stand for itself.

@@ -47,8 +47,8 @@ func percentiles(t *testing.T, what string, times []time.Duration) {
 		(all / time.Duration(len(times))).Round(100*time.Nanosecond), at(50), at(95), at(99), at(99.9), times[len(times)-1])
 }
 
-// TestSuiteMasks prints what masks cost along the valid instances of a suite, in processor time: each instance is written token by
-// token as the model in -tokenizer has them, all of them on one vocabulary, as requests to a server would be.
+// TestSuiteMasks prints what masks cost along the valid instances of a suite, in processor time: each is written with the tokens
+// of the model in -tokenizer, all of them on one vocabulary, as requests to a server would be.
 func TestSuiteMasks(t *testing.T) {
 	if *suite == "" || *suiteTokens == "" {
 		t.Skip("-suite or -tokenizer has no folder")
