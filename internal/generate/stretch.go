@@ -65,10 +65,11 @@ func (s *stretcher) next(m *grammar.Matcher) (ids []int32) {
 		text, mark, after, marked := grammar.CutMark(rest)
 		if !marked {
 			text = text[:wholeRunes(text)]
-			m.AcceptBytes(forced[:len(forced)-len(rest)+len(text)])
-			more, _ := s.tokens(tail, text, m)
-			ids = append(ids, more...)
-			m.Rollback(1)
+			if m.AcceptBytes(forced[:len(forced)-len(rest)+len(text)]) { // else the budget is spent
+				more, _ := s.tokens(tail, text, m)
+				ids = append(ids, more...)
+				m.Rollback(1)
+			}
 			break
 		}
 		more, all := s.tokens(tail, text, nil)

@@ -14,6 +14,8 @@ import (
 
 	"hearth/internal/chat"
 	"hearth/internal/grammar"
+	"hearth/internal/grammar/regex"
+	"hearth/internal/sample"
 	"hearth/internal/tokenizer"
 )
 
@@ -295,6 +297,56 @@ func TestStretchesAreBounded(t *testing.T) {
 		}
 		text += tok.Decode(ids, false)
 	}
+}
+
+// FuzzStretches: whatever the form and what was written, tokens of a stretch fit, mean what has to follow, and leave the matcher
+// where it was.
+func FuzzStretches(f *testing.F) {
+	cfg, err := Load(os.DirFS(demoFolder), "")
+	if err != nil {
+		f.Fatal(err)
+	}
+	tok := cfg.Tokenizer
+	vocab := grammar.NewVocab(tok.Size(), tok.Bytes)
+	for _, pattern := range []string{`\{"name": "[a-z]*", "age": \d+\}`, `(the name|the nation|ünï|🙂🙃)+ of it`, `a{300}`, `(\xff0000001f|x)y`, `    x(    y)?\n\n  z`} {
+		f.Add(pattern, uint64(1))
+	}
+	f.Fuzz(func(t *testing.T, pattern string, seed uint64) {
+		g, err := regex.Grammar(pattern, regex.Options{Python: true})
+		if err != nil {
+			return
+		}
+		r := rand.New(rand.NewPCG(seed, 1))
+		budget := grammar.NewBudget(1)
+		m, s := vocab.Matcher(g, budget), newStretcher(tok, "")
+		for range 12 {
+			budget.Token()
+			forced, at := m.Forced(nil, longestStretch), m.Tokens()
+			ids := s.next(m)
+			text := strings.Join(said(tok, ids), "")
+			if !strings.HasPrefix(string(forced), text) && !strings.Contains(text, "\xff") || m.Tokens() != at {
+				t.Fatalf("%q where %q has to follow; at %d and %d", text, forced, at, m.Tokens())
+			}
+			if len(ids) == 0 {
+				var may []int32
+				for id := range int32(tok.Size()) {
+					if mask := sample.Set(m.Allowed()); mask != nil && mask.Has(id) {
+						may = append(may, id)
+					}
+				}
+				if len(may) == 0 {
+					return
+				}
+				ids = may[r.IntN(len(may)):][:1]
+			}
+			for _, id := range ids {
+				if !m.Accept(id) && !budget.Spent() {
+					t.Fatalf("%q does not fit", tok.Bytes(id))
+				}
+				s.note(id)
+			}
+		}
+	})
 }
 
 // BenchmarkStretch is a place with a stretch, and one within a text that has none.
