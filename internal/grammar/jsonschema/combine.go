@@ -175,6 +175,7 @@ func (r *reader) oneOf(s *rule, list []*rule) [][]*rule {
 	if known := r.ones[s]; known != nil {
 		return known
 	}
+	r.ones[s] = each(list) // what it is taken for until it is known: proofs about recursive schemas come back here
 	out, exact := each(list), len(list) <= mostBranches
 	for i := 0; exact && i < len(list); i++ {
 		whole := kinds(0) // types of which another schema takes all values
@@ -266,9 +267,9 @@ type negation struct {
 func (r *reader) negate(s *rule) ([]*rule, bool) {
 	n, known := r.negations[s]
 	if !known {
-		n = &negation{ok: true}
-		r.negated(n, s)
+		n = &negation{ok: true} // which it is taken for where a recursive schema comes back to it
 		r.negations[s] = n
+		r.negated(n, s)
 	}
 	return n.alts, n.ok
 }
