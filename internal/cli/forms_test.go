@@ -111,10 +111,14 @@ func TestFormErrors(t *testing.T) {
 		one      = `"guided_choice": ["a"]`
 		strict   = 1 << iota // the field asks for all to be held
 		any                  // it takes texts of schemas
+		tool                 // it is that of a strict tool
 		anywhere = "/v1/chat/completions /v1/completions /v1/responses"
 	)
 	asks := map[string]string{"/v1/chat/completions": chats, "/v1/completions": `"prompt": "Hello"`, "/v1/responses": `"input": "Hello"`, "/v1/messages": chats}
-	type fault struct{ fields, param, words string }
+	type fault struct {
+		fields, param, words string
+		held                 bool // it takes a model that is held
+	}
 	// Schemas, and what is said of each.
 	nested := func(n int, end string) string { return strings.Repeat(`{"items": `, n) + end + strings.Repeat("}", n) }
 	wide := strings.TrimSuffix(strings.Repeat(`{"anyOf": [{"properties": {"a": {"type": "string"}}}, {"properties": {"b": {"type": "string"}}}]}, `, 14), ", ")
@@ -152,13 +156,21 @@ func TestFormErrors(t *testing.T) {
 		{anywhere, "structured_outputs.json", `"structured_outputs": {"json": S}`, any},
 		{"/v1/messages", "output_config.format.schema", `"output_config": {"format": {"type": "json_schema", "schema": S}}`, 0},
 		{"/v1/messages", "output_format.schema", `"output_format": {"type": "json_schema", "schema": S}`, 0},
+		{"/v1/chat/completions", "tools[0].function.parameters", `"tools": [{"type": "function", "function": {"name": "f", "strict": true, "parameters": S}}]`, tool},
+		{"/v1/chat/completions", "tools[1].function.parameters", `"tools": [{"type": "custom", "custom": {"name": "c"}}, {"type": "function", "function": {"name": "f", "strict": true, "parameters": S}}]`, tool},
+		{"/v1/responses", "tools[0].parameters", `"tools": [{"type": "function", "name": "f", "strict": true, "parameters": S}]`, tool},
+		{"/v1/responses", "tools[0].tools[0].parameters", `"tools": [{"type": "namespace", "name": "n", "tools": [{"type": "function", "name": "f", "strict": true, "parameters": S}]}]`, tool},
+		{"/v1/messages", "tools.0.input_schema", `"tools": [{"name": "f", "strict": true, "input_schema": S}]`, tool},
 	} {
 		of := func(schema, words string) {
-			param := f.param
-			if strings.Contains(words, "levels") {
+			param, held := f.param, false
+			switch {
+			case words == "256 levels":
 				param = ""
+			case f.kind == tool && (words == "no text" || strings.HasPrefix(words, "more than") || strings.Contains(words, "Items at")):
+				words, held = strings.Replace(words, "no text", "none of its calls can be written", 1), true
 			}
-			add(f.paths, fault{strings.ReplaceAll(f.fields, "S", schema), param, words})
+			add(f.paths, fault{strings.ReplaceAll(f.fields, "S", schema), param, words, held})
 		}
 		for _, s := range schemas {
 			of(s[0], s[1])
@@ -172,12 +184,14 @@ func TestFormErrors(t *testing.T) {
 		} else {
 			of(`"{}"`, "got a string")
 		}
-		if f.kind == strict {
+		if f.kind == strict || f.kind == tool {
 			of(`{"properties": {"a": {"type": "array", "uniqueItems": true}}}`, `uniqueItems at "/properties/a"`)
-			of(`{"items": {"pattern": "(a)\\1"}}`, `pattern at "/items"`)
+			if f.kind == strict {
+				of(`{"items": {"pattern": "(a)\\1"}}`, `pattern at "/items"`)
+			}
 		}
 	}
-	for _, f := range []fault{
+	for _, f := range [][3]string{
 		{`"guided_regex": "(a"`, "guided_regex", "a group that is not closed (at byte 2)"},
 		{`"guided_regex": "(a)\\1"`, "guided_regex", "not supported"},
 		{`"guided_regex": 1`, "guided_regex", "expected a string"},
@@ -202,27 +216,38 @@ func TestFormErrors(t *testing.T) {
 		{`"structured_outputs": {"json": {}, "regex": "a"}`, "structured_outputs.regex", "structured_outputs.json"},
 		{`"guided_json": {}, "json_schema": {}`, "guided_json", "json_schema"},
 	} {
-		add(anywhere, f)
+		add(anywhere, fault{f[0], f[1], f[2], false})
 	}
-	add("/v1/chat/completions /v1/completions", fault{`"response_format": {"type": "json_object"}, ` + one, "guided_choice", "response_format"})
-	add("/v1/chat/completions", fault{`"response_format": {"type": "xml"}`, "response_format.type", "json_schema"})
-	add("/v1/responses", fault{`"text": {"format": {"type": "json_object"}}, ` + one, "guided_choice", "text.format"})
-	add("/v1/responses", fault{`"text": {"format": {"type": "xml"}}`, "text.format.type", "json_schema"})
-	add("/v1/messages", fault{`"output_format": {"type": "json_schema", "schema": {}}, "output_config": {"format": {"type": "json_schema", "schema": {}}}`, "output_format", "output_config.format"})
-	add("/v1/messages", fault{`"output_config": {"format": {"type": "json_object"}}`, "output_config.format.type", "json_schema"})
+	add("/v1/chat/completions /v1/completions", fault{`"response_format": {"type": "json_object"}, ` + one, "guided_choice", "response_format", false})
+	add("/v1/chat/completions", fault{`"response_format": {"type": "xml"}`, "response_format.type", "json_schema", false})
+	add("/v1/responses", fault{`"text": {"format": {"type": "json_object"}}, ` + one, "guided_choice", "text.format", false})
+	add("/v1/responses", fault{`"text": {"format": {"type": "xml"}}`, "text.format.type", "json_schema", false})
+	add("/v1/messages", fault{`"output_format": {"type": "json_schema", "schema": {}}, "output_config": {"format": {"type": "json_schema", "schema": {}}}`, "output_format", "output_config.format", false})
+	add("/v1/messages", fault{`"output_config": {"format": {"type": "json_object"}}`, "output_config.format.type", "json_schema", false})
 	for definition, words := range map[string]string{`"lark", "definition": "start: \"a\"\n  | x"`: "line 2, column 5: the rule x is not defined", `"lark", "definition": "start: start"`: "no text",
-		`"regex", "definition": "a("`: "a group that is not closed (at byte 2)", `"regex", "definition": "(a)\\1"`: "not supported"} {
+		`"regex", "definition": "a("`: "a group that is not closed (at byte 2)", `"regex", "definition": "(a)\\1"`: "not supported",
+		`"lark", "definition": 1`: "expected a string"} {
 		add("/v1/chat/completions", fault{`"tools": [{"type": "custom", "custom": {"name": "c", "format": {"type": "grammar", "grammar": {"syntax": ` + definition + `}}}}]`,
-			"tools[0].custom.format.grammar.definition", words})
-		add("/v1/responses", fault{`"tools": [{"type": "custom", "name": "c", "format": {"type": "grammar", "syntax": ` + definition + `}}]`, "tools[0].format.definition", words})
+			"tools[0].custom.format.grammar.definition", words, false})
+		add("/v1/responses", fault{`"tools": [{"type": "custom", "name": "c", "format": {"type": "grammar", "syntax": ` + definition + `}}]`, "tools[0].format.definition", words, false})
+	}
+	for path, f := range map[string][2]string{
+		"/v1/chat/completions": {`"tool_choice": "required", "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "text"}}}]`, "tools[0].function.parameters"},
+		"/v1/responses":        {`"tool_choice": "required", "tools": [{"type": "function", "name": "f", "parameters": {"type": "text"}}]`, "tools[0].parameters"},
+		"/v1/messages":         {`"tool_choice": {"type": "tool", "name": "f"}, "tools": [{"name": "f", "input_schema": {"type": "text"}}]`, "tools.0.input_schema"},
+	} {
+		add(path, fault{f[0], f[1], `of the tool "f": the schema at its root is wrong: type`, false})
 	}
 	// What the form is makes no difference where a call is demanded.
-	add("/v1/chat/completions", fault{`"tools": [{"type": "function", "function": {"name": "f"}}], "tool_choice": "required", "response_format": {"type": "json_object", "schema": {"type": "text"}}`, "response_format.schema", "type"})
+	add("/v1/chat/completions", fault{`"tools": [{"type": "function", "function": {"name": "f"}}], "tool_choice": "required", "response_format": {"type": "json_object", "schema": {"type": "text"}}`, "response_format.schema", "type", false})
 
 	hello := scriptFile(t, `{"raw": "Hello"}`)
 	for server, url := range map[string]string{"demo": serveDemo(t, func(*config.Config) {}), "script": serveDemo(t, func(c *config.Config) { c.Script = hello })} {
 		for path, list := range faults {
 			for _, c := range list {
+				if c.held && server == "script" {
+					continue
+				}
 				for _, stream := range []string{"", `, "stream": true`} {
 					if stream != "" && len(c.fields)%7 > 0 {
 						continue

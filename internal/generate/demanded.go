@@ -104,6 +104,22 @@ func schemaPath(r *chat.Request, name string) string {
 	return r.Tools[i].Path
 }
 
+// checkSchemas is an error where the schema of a tool that is strict, or whose call is demanded, is wrong, though nothing holds
+// calls to it.
+func checkSchemas(ctx context.Context, r *chat.Request, p *prompt) error {
+	for _, t := range p.options.Tools {
+		i := slices.IndexFunc(r.Tools, func(of chat.Tool) bool { return of.Name == t.Name })
+		asked := r.Choice.Kind == chat.ChoiceRequired || r.Choice.Kind == chat.ChoiceNamed && t.Name == r.Choice.Name || i >= 0 && r.Tools[i].Strict
+		if !asked || t.Schema.Root() == nil {
+			continue
+		}
+		if _, err := jsonschema.Read(ctx, t.Schema.Root()); err != nil {
+			return formError(schemaPath(r, t.Name), &callform.ToolError{Name: t.Name, Err: err})
+		}
+	}
+	return nil
+}
+
 // strictTools is an error where calls of a strict tool are not held to all of its schema: unheld has the keywords, by the tool.
 func strictTools(r *chat.Request, unheld map[string][]jsonschema.Unheld) error {
 	for _, t := range r.Tools {

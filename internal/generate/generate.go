@@ -222,6 +222,8 @@ func (g *Generator) submit(ctx context.Context, r *chat.Request, p *prompt) (*re
 	}
 	if calls != nil {
 		form = nil
+	} else if err := checkSchemas(ctx, r, p); err != nil {
+		return nil, err
 	}
 	text, err := g.answers.newHeldForm(ctx, g.prompter, r, p)
 	if err != nil {
