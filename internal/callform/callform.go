@@ -323,7 +323,7 @@ func (w *writer) argument(name string, e *grammar.Expr) *grammar.Expr {
 		return quoted(name+"=", "")
 	case dialect.ArgsMarked:
 		mark := b.Literal(w.ask(w.Mark))
-		return b.Seq(b.Literal(name+":"), mark, w.lacking(e, w.ask(w.Mark)), mark)
+		return b.Seq(b.Literal(name+":"), mark, w.lacking(e, w.Mark), mark)
 	}
 	t := w.tags()
 	return t.member(b.Literal(name), jsonschema.Parts{Text: b.Flat(e)})
