@@ -281,12 +281,12 @@ func (w *writer) arguments(ctx context.Context, of dialect.Tool, anyOrder bool) 
 	if root == nil {
 		root = anyObject
 	}
-	if make := w.held[of.Name]; make != nil {
+	if make, of := w.held[of.Name], root.Member("properties").Written(); make != nil && len(of) == 1 {
 		e, err := make(ctx, w.b)
 		if err != nil {
 			return nil, nil, err
 		}
-		return w.argument(root.Member("properties").Written()[0].Key, e), nil, w.b.Err()
+		return w.argument(of[0].Key, e), nil, w.b.Err()
 	}
 	s, err := jsonschema.Read(ctx, root)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"hearth/internal/chat"
 	"hearth/internal/dialect"
+	"hearth/internal/transcript"
 )
 
 // TestDemanded: a call that a request demands is of the tool and has arguments that follow its schema, in every family, drawn
@@ -118,7 +119,7 @@ const patches = `start: "*** Begin\n" hunk+ "*** End"
 	hunk: "*** File: " /[a-z]+/ "\n" line*
 	line: ("+" | "-" | " ") /["\\<\/a-c>\t é]{0,9}/ "\n"`
 
-// TestInputs: the input of a call that a request demands is of the tool's grammar, in every family.
+// TestInputs: the input of a call that a request demands, or that the model begins, is of the tool's grammar, in every family.
 func TestInputs(t *testing.T) {
 	whole := regexp.MustCompile(`^\*\*\* Begin\n(\*\*\* File: [a-z]+\n([-+ ]["\\</a-c>\t é]{0,9}\n)*)+\*\*\* End$`)
 	held := 0
@@ -130,15 +131,19 @@ func TestInputs(t *testing.T) {
 		if g.family.Force == nil {
 			continue
 		}
-		newDrawer(t, g, "")
+		d := newDrawer(t, g, "")
 		if len(g.stopIDs) == 0 {
 			continue
 		}
-		tools := []chat.Tool{{Name: "f", Parameters: json.RawMessage(customParameters), Input: &chat.Form{Kind: chat.FormLark, Source: patches}},
-			{Name: "g", Parameters: json.RawMessage(customParameters), Input: &chat.Form{Kind: chat.FormRegex, Source: `"\w{2}\n"`}}}
+		tools := []chat.Tool{{Name: "f", Strict: true, Parameters: json.RawMessage(customParameters), Input: &chat.Form{Kind: chat.FormLark, Source: patches}},
+			{Name: "g", Strict: true, Parameters: json.RawMessage(customParameters), Input: &chat.Form{Kind: chat.FormRegex, Source: `"\w{2}\n"`}}}
 		for i := range 6 {
 			choice := chat.ToolChoice{Kind: chat.ChoiceNamed, Name: []string{"f", "g"}[i%2], Single: true}
-			got, err := outcomeOf(t, g, &chat.Request{Tools: tools, Choice: choice, MaxTokens: 3000})
+			r := &chat.Request{Tools: tools, Choice: choice, MaxTokens: 3000}
+			if d.says = nil; i < 2 {
+				d.says, r.Choice = transcript.NewGuard(g.cfg.Tokenizer, nil).Plain(g.family.Force(choice.Name)), chat.ToolChoice{Single: true}
+			}
+			got, err := outcomeOf(t, g, r)
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
