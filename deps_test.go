@@ -19,7 +19,7 @@ var layers = map[string][]string{
 	"cmd/hearth": {"cli"},
 	"cli":        {"*"},
 
-	"bench": {"server", "wire", "wire/anthropic", "wire/openai", "chat", "catalog", "generate", "grammar", "embed", "engine", "sched", "tier", "sample", "model",
+	"bench": {"server", "wire", "wire/anthropic", "wire/openai", "chat", "catalog", "generate", "grammar", "grammar/jsonschema", "schema", "embed", "engine", "sched", "tier", "sample", "model",
 		"convert", "tokenizer", "backend", "backend/cpu", "kernel", "kv", "quant", "config", "console", "demo", "regular"},
 
 	"server":         {"wire", "chat", "config"},
