@@ -3,6 +3,7 @@
 go test ./internal/grammar/jsonschema -run TestBeside -beside PYTHON runs it; make schema-fuzz does that.
 """
 
+import itertools
 import json
 import random
 import sys
@@ -70,6 +71,27 @@ def formless(schema):
     return schema
 
 
+def orders(value):
+    """The texts of a value with its members in any order."""
+    if isinstance(value, dict):
+        for names in itertools.permutations(value):
+            for members in itertools.product(*(orders(value[name]) for name in names)):
+                yield "{" + ", ".join(f"{json.dumps(name, ensure_ascii=False)}: {m}" for name, m in zip(names, members)) + "}"
+    elif isinstance(value, list):
+        for items in itertools.product(*(orders(v) for v in value)):
+            yield "[" + ", ".join(items) + "]"
+    else:
+        yield json.dumps(value, ensure_ascii=False)
+
+
+def reordered(grammar, text):
+    """Whether the value of a text is taken with its members in some other order."""
+    try:
+        return any(takes(grammar, t) for t in itertools.islice(orders(json.loads(text)), 1000))
+    except ValueError:
+        return False
+
+
 def main():
     grammar = schema = numbers = None
     for line in sys.stdin:
@@ -83,9 +105,11 @@ def main():
             answer["written"] = [t for t in (written(grammar, r) for _ in range(q.get("write", 0))) if t is not None]
             answer["takes"] = [takes(grammar, t) for t in q.get("texts") or []]
         if judge := q.get("judge"):
-            free = compiled(formless(schema))[0]
+            answer["bare"] = formless(schema)
+            free = compiled(answer["bare"])[0]
             answer["valid"] = [valid(numbers, t) for t in judge]
             answer["formless"] = [free is not None and takes(free, t) for t in judge]
+            answer["reordered"] = [reordered(grammar, t) for t in judge]
         answer["cpu"] = time.process_time()
         print(json.dumps(answer), flush=True)
 
