@@ -51,7 +51,7 @@ type reply struct {
 	Bare      json.RawMessage
 	Formless  []bool
 	Reordered []bool // those that are taken with their members in some other order
-	CPU      float64
+	CPU       float64
 }
 
 func newPeer(t *testing.T) *peer {
