@@ -40,8 +40,8 @@ func boundedTools(t testing.TB) []formTool {
 			"z": {"type": "string", "maxLength": 30}}, "propertyNames": {"maxLength": 8}, "additionalProperties": {"type": ["boolean", "string"], "maxLength": 9}`).Replace(formTools))
 }
 
-// piecesOf is a tokenizer of single bytes, markup and marks; the latter are special tokens, or text.
-func piecesOf(t testing.TB, marks []string, special bool) *tokenizer.Tokenizer {
+// piecesOf is a tokenizer of single bytes, markup, what calls begin with and marks; the latter are special tokens, or text.
+func piecesOf(t testing.TB, marks []string, head string, special bool) *tokenizer.Tokenizer {
 	t.Helper()
 	vocab, next := map[string]int{}, rune(256)
 	for b := range 256 {
@@ -52,7 +52,7 @@ func piecesOf(t testing.TB, marks []string, special bool) *tokenizer.Tokenizer {
 		vocab[string(r)] = b
 	}
 	added := []map[string]any{}
-	for _, s := range slices.Concat([]string{"<|im_start|>", "<|im_end|>"}, marks, markup) {
+	for _, s := range slices.Concat([]string{"<|im_start|>", "<|im_end|>"}, marks, []string{head}, markup) {
 		if len(s) > 1 && !slices.ContainsFunc(added, func(a map[string]any) bool { return a["content"] == s }) {
 			added = append(added, map[string]any{"id": 256 + len(added), "content": s, "special": len(added) < 2 || special && slices.Contains(marks, s)})
 		}
@@ -78,7 +78,7 @@ var evidence = []string{"[TOOL_CALLS]", "<|role_sep|>function call", "]<]minimax
 func modelOf(t *testing.T, f *dialect.Family, special bool) *spoken {
 	t.Helper()
 	if at := slices.IndexFunc(evidence, func(s string) bool { return dialect.Choose(dialect.Evidence{Template: s}).Name == f.Name }); at >= 0 {
-		return speaks(t, generate.Config{}, chatML+"{# "+evidence[at]+" #}", f.Markers, special)
+		return speaks(t, f, generate.Config{}, chatML+"{# "+evidence[at]+" #}", special)
 	}
 	at := slices.IndexFunc(f.Names, func(name string) bool {
 		of, _, err := dialect.Override(dialect.Choose(dialect.Evidence{}), name, "")
@@ -87,7 +87,7 @@ func modelOf(t *testing.T, f *dialect.Family, special bool) *spoken {
 	if at < 0 {
 		t.Fatalf("nothing is known that %s is chosen by", f.Name)
 	}
-	return speaks(t, generate.Config{ToolParser: f.Names[at]}, chatML, f.Markers, special)
+	return speaks(t, f, generate.Config{ToolParser: f.Names[at]}, chatML, special)
 }
 
 // spoken is a model whose tokens are kept.
@@ -97,13 +97,24 @@ type spoken struct {
 	inner generate.Engine
 }
 
-func speaks(t *testing.T, cfg generate.Config, template string, marks []string, special bool) *spoken {
+// headOf is what a family's calls begin with: a mark, or all that stands before the first name.
+func headOf(f *dialect.Family) string {
+	head, _, _ := strings.Cut(f.Notation.Open+f.Notation.Call, "$")
+	for _, m := range f.Markers {
+		if strings.HasPrefix(head, m) {
+			return m
+		}
+	}
+	return head
+}
+
+func speaks(t *testing.T, f *dialect.Family, cfg generate.Config, template string, special bool) *spoken {
 	t.Helper()
 	tmpl, err := generate.NewTemplate("test", template)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &spoken{tok: piecesOf(t, marks, special)}
+	m := &spoken{tok: piecesOf(t, f.Markers, headOf(f), special)}
 	m.inner = generate.Over(enginetest.Random(t, m.tok.Size(), 1<<14))
 	cfg.Engine, cfg.Tokenizer, cfg.Template, cfg.Info = m, m.tok, tmpl, chat.Model{ID: "m"}
 	if m.Generator, err = generate.New(cfg); err != nil {
@@ -226,8 +237,8 @@ func TestCallsOfTemplates(t *testing.T) {
 				t.Skipf("%s has no form of calls", f.Name)
 			}
 			p := &callsProof{f: f, all: all, w: writerOf(t, f)}
-			m := speaks(t, generate.Config{}, `{% set bos_token = "" %}{% set eos_token = "<|im_end|>" %}`+string(src), f.Markers, true)
-			if _, err := m.Render(t.Context(), p.asking(rand.New(rand.NewPCG(1, 1)), p.all[0])); err != nil {
+			m := speaks(t, f, generate.Config{}, `{% set bos_token = "" %}{% set eos_token = "<|im_end|>" %}`+string(src), true)
+			if _, err := m.Render(t.Context(), p.asking(m, rand.New(rand.NewPCG(1, 1)))); err != nil {
 				t.Skip(err)
 			}
 			p.run(t, m, *engineCalls)
@@ -242,13 +253,13 @@ type callsProof struct {
 	all []formTool
 	w   dialect.Writer
 
-	begun                              atomic.Uint64
-	written, ended, calls, same, meant atomic.Int64
+	begun                                      atomic.Uint64
+	written, ended, strict, calls, same, meant atomic.Int64
 }
 
 func (p *callsProof) told(t *testing.T) {
 	written, ended := p.written.Load(), p.ended.Load()
-	t.Logf("%s: %d replies, %d ended with %d calls: %d are written like that, but for blanks, %d otherwise", p.f.Name, written, ended, p.calls.Load(), p.same.Load(), p.meant.Load())
+	t.Logf("%s: %d replies, %d ended, %d of them free but for calls of strict tools, with %d calls: %d are written like that, but for blanks, %d otherwise", p.f.Name, written, ended, p.strict.Load(), p.calls.Load(), p.same.Load(), p.meant.Load())
 	if ended < written*9/10 || written == 0 {
 		t.Error("too few ended")
 	}
@@ -268,22 +279,31 @@ func (p *callsProof) run(t *testing.T, m *spoken, n int) {
 	all.Wait()
 }
 
-// asking is a request that demands a call, of a tool or of any.
-func (p *callsProof) asking(r *rand.Rand, tool formTool) *chat.Request {
+// asking is a request that demands a call, of a tool or of any, or one with strict tools of which the model likes to call one.
+func (p *callsProof) asking(m *spoken, r *rand.Rand) *chat.Request {
 	req := &chat.Request{Messages: []chat.Message{{Role: chat.User, Parts: []chat.Part{{Text: fmt.Sprint("Hi ", r.IntN(100))}}}}, MaxTokens: 4000,
-		Sampling: chat.Sampling{Temperature: new(float64(r.IntN(3))), Seed: new(r.Uint64())}, Thinking: chat.Thinking{Mode: chat.Off},
-		Choice: chat.ToolChoice{Kind: chat.ChoiceNamed, Name: tool.Name, Single: true}}
-	if p.f.Force("") != "" && r.IntN(3) == 0 {
-		req.Choice = chat.ToolChoice{Kind: chat.ChoiceRequired, Single: *req.Sampling.Temperature == 0 || r.IntN(2) == 0}
-	}
+		Sampling: chat.Sampling{Temperature: new(float64(r.IntN(3))), Seed: new(r.Uint64())}, Thinking: chat.Thinking{Mode: chat.Off}}
 	for _, t := range p.all {
 		req.Tools = append(req.Tools, chat.Tool{Name: t.Name, Description: "It is called " + t.Name + ".", Parameters: json.RawMessage(t.Schema.Raw)})
+	}
+	begins, ok := m.tok.ID(headOf(p.f))
+	switch n := r.IntN(4); {
+	case n == 0 && ok:
+		req.Choice.Single, req.MaxTokens = true, 1000
+		req.Sampling.LogitBias = map[int32]float64{begins: 100}
+		for i := range req.Tools {
+			req.Tools[i].Strict = true
+		}
+	case n == 1 && p.f.Force("") != "":
+		req.Choice = chat.ToolChoice{Kind: chat.ChoiceRequired, Single: *req.Sampling.Temperature == 0 || r.IntN(2) == 0}
+	default:
+		req.Choice = chat.ToolChoice{Kind: chat.ChoiceNamed, Name: p.all[r.IntN(len(p.all))].Name, Single: true}
 	}
 	return req
 }
 
 func (p *callsProof) request(t *testing.T, m *spoken, r *rand.Rand) {
-	req := p.asking(r, p.all[r.IntN(len(p.all))])
+	req := p.asking(m, r)
 	may := p.all
 	if req.Choice.Name != "" {
 		may = slices.DeleteFunc(slices.Clone(may), func(t formTool) bool { return t.Name != req.Choice.Name })
@@ -293,8 +313,15 @@ func (p *callsProof) request(t *testing.T, m *spoken, r *rand.Rand) {
 		t.Errorf("%s: %v", p.f.Name, err)
 		return
 	}
-	if finish == chat.FinishLength {
+	strict := req.Choice.Kind == chat.ChoiceAuto
+	switch {
+	case finish == chat.FinishLength && strict: // where more than a mark begins calls the model finds none
+		p.written.Add(-1)
 		return
+	case finish == chat.FinishLength:
+		return
+	case strict:
+		p.strict.Add(1)
 	}
 	p.ended.Add(1)
 	g := form(t, p.f, plainTools(may), callform.Options{One: req.Choice.Single})
