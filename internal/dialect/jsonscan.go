@@ -70,8 +70,8 @@ type jsonScanner struct {
 const (
 	// maxGap bounds the blanks that are held behind a comma, or behind a single quote.
 	maxGap = 256
-	// maxLiteral bounds a number.
-	maxLiteral = 64
+	// maxLiteral bounds a number. Grammars of calls write those of a float64 without exponents.
+	maxLiteral = 512
 )
 
 // step takes a byte and returns the text it stands for, and what begins or ends with that text.

@@ -512,6 +512,12 @@ func TestToldSilence(t *testing.T) {
 			t.Errorf("%d tokens: %s", n, got)
 		}
 	}
+	g, s = withConfig(t, toolless["chatml"], func(c *Config) { c.ToolParser = "gemma3" })
+	s.says(g, ")"+strings.Repeat("\n", mostIdle+9)+"get_weather()\n```")
+	demand := &chat.Request{Messages: []chat.Message{text(chat.User, "q")}, Tools: weather(), Choice: chat.ToolChoice{Kind: chat.ChoiceRequired}}
+	if got := events(t, g, demand); !strings.Contains(got, "end 1: {}") {
+		t.Errorf("demanded: %s", got)
+	}
 }
 
 // TestToldIsLinear: the work of telling of tools grows as they do.
