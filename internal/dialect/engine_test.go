@@ -286,7 +286,10 @@ func (p *callsProof) asking(m *spoken, r *rand.Rand) *chat.Request {
 	for _, t := range p.all {
 		req.Tools = append(req.Tools, chat.Tool{Name: t.Name, Description: "It is called " + t.Name + ".", Parameters: json.RawMessage(t.Schema.Raw)})
 	}
-	begins, ok := m.tok.ID(headOf(p.f))
+	head := headOf(p.f)
+	begins, ok := m.tok.ID(head)
+	openers, told := p.f.CallOpeners() // some need more than a mark
+	ok = ok && told && slices.ContainsFunc(openers, func(o string) bool { return strings.TrimSpace(o) == strings.TrimSpace(head) })
 	switch n := r.IntN(4); {
 	case n == 0 && ok:
 		req.Choice.Single, req.MaxTokens = true, 1000
