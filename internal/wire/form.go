@@ -43,15 +43,25 @@ type knownSchema struct {
 	unread  jsonschema.Verdict // of every value, where there is no checker
 }
 
-// event takes an event of the reply, and says in its usage what the outcome is so far. An EventStart begins a reply anew.
-func (c *formCheck) event(e *chat.Event) {
-	if e.Kind == chat.EventStart {
+// begin takes an EventStart, by which a part of a reply begins: what is known of parts before it stays. It is nil as long as
+// nothing was asked for.
+func (c *formCheck) begin(ctx context.Context, req *chat.Request, u *chat.Usage) *formCheck {
+	asked := u != nil && u.Form != ""
+	if c == nil && asked {
+		c = &formCheck{ctx: ctx, req: req}
+	}
+	if c != nil {
 		c.outcome, c.choices = "", nil
-		if e.Usage != nil {
-			c.outcome = e.Usage.Form
+		if asked {
+			c.outcome = u.Form
 		}
 	}
-	if c.outcome == "" {
+	return c
+}
+
+// event takes an event of the reply, and says in its usage what the outcome is so far.
+func (c *formCheck) event(e *chat.Event) {
+	if c == nil || c.outcome == "" {
 		return
 	}
 	if c.outcome == chat.Unchecked {

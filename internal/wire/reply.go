@@ -233,13 +233,16 @@ func (o Options) feed(ctx context.Context, req *chat.Request, enc Encoder, yield
 	open := max(req.N, 1)
 	usage := &chat.Usage{}
 	info.Usage = usage
-	check := formCheck{ctx: ctx, req: req}
+	var check *formCheck
 	left := false // nobody reads on: the rest is only counted
 	for e, err := range guard(events) {
 		if err != nil {
 			addUsage(usage, e.Usage)
 			info.Finish = e.Finish
 			return asError(ctx, err)
+		}
+		if e.Kind == chat.EventStart {
+			check = check.begin(ctx, req, e.Usage)
 		}
 		check.event(&e)
 		switch e.Kind {
