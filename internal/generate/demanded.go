@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -147,15 +148,44 @@ func inputTexts(tools []chat.Tool) map[string]callform.Text {
 	return texts
 }
 
-// checkInputs is an error where no grammar can be made of the form of a tool's input, whether or not calls are held to it.
+// checkInputs is an error where no grammar can be made of the forms of tools' inputs, whether or not calls are held to them. They
+// are made together, since what that costs has one bound.
 func (k *forms) checkInputs(ctx context.Context, tools []chat.Tool) error {
+	var inputs []*chat.Form
+	var texts []string
 	for _, t := range tools {
-		if t.Input == nil {
-			continue
-		}
-		if _, err := k.of(ctx, t.Input); err != nil {
-			return err
+		if f := t.Input; f != nil {
+			inputs, texts = append(inputs, f), append(texts, fmt.Sprint(f.Kind), f.Source)
 		}
 	}
-	return nil
+	if inputs == nil {
+		return nil
+	}
+	_, err := k.get("inputs", texts, func() (*madeForm, error) {
+		b := grammar.NewBuilder()
+		var rules []*grammar.Rule
+		var all []*grammar.Expr
+		for _, f := range inputs {
+			e, err := textsOf(ctx, b, f)
+			if err = cmp.Or(err, b.Err(), context.Cause(ctx)); err != nil {
+				return nil, formError(f.Path, err)
+			}
+			r := b.Rule("input")
+			b.Define(r, e)
+			rules, all = append(rules, r), append(all, b.Ref(r))
+		}
+		root := b.Rule("inputs")
+		b.Define(root, b.Or(all...))
+		g, err := b.Compile(root)
+		if err != nil && !errors.Is(err, grammar.ErrNothing) {
+			return nil, formError("tools", err)
+		}
+		for i, r := range rules {
+			if !b.Ends(r) {
+				return nil, formError(inputs[i].Path, grammar.ErrNothing)
+			}
+		}
+		return &madeForm{Grammar: g}, nil
+	})
+	return err
 }

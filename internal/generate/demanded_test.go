@@ -3,6 +3,7 @@ package generate
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -169,12 +170,34 @@ func TestInputErrors(t *testing.T) {
 	for _, choice := range []chat.ChoiceKind{chat.ChoiceAuto, chat.ChoiceNone, chat.ChoiceRequired} {
 		for source, msg := range map[string]string{"start: x": "line 1, column 8: the rule x is not defined", "start: start": "no text of finite length"} {
 			g, _ := newTest(t, "")
-			_, err := outcomeOf(t, g, &chat.Request{Choice: chat.ToolChoice{Kind: choice}, Tools: []chat.Tool{{Name: "f", Parameters: json.RawMessage(customParameters),
+			_, err := outcomeOf(t, g, &chat.Request{Choice: chat.ToolChoice{Kind: choice}, Tools: []chat.Tool{{Name: "g", Parameters: json.RawMessage(customParameters), Input: &chat.Form{Kind: chat.FormRegex, Source: "a"}}, {Name: "f", Parameters: json.RawMessage(customParameters),
 				Input: &chat.Form{Kind: chat.FormLark, Source: source, Path: "tools[0].format.definition"}}}})
 			var e *chat.Error
 			if !errors.As(err, &e) || e.Kind != chat.Invalid || e.Param != "tools[0].format.definition" || !strings.Contains(e.Msg, msg) {
 				t.Errorf("%s: %v", source, err)
 			}
 		}
+	}
+}
+
+// TestInputsBound: what the grammars of many inputs cost has one bound together.
+func TestInputsBound(t *testing.T) {
+	g, _ := newTest(t, "")
+	var tools []chat.Tool
+	for i := range 12 {
+		var pattern strings.Builder
+		for j := range 300 {
+			fmt.Fprintf(&pattern, `[\p{L}%c]`, 0x2500+300*i+j)
+		}
+		tools = append(tools, chat.Tool{Name: fmt.Sprint("t", i), Parameters: json.RawMessage(customParameters),
+			Input: &chat.Form{Kind: chat.FormRegex, Source: pattern.String(), Path: fmt.Sprintf("tools[%d].format.definition", i)}})
+	}
+	if _, err := outcomeOf(t, g, &chat.Request{Tools: tools[11:]}); err != nil {
+		t.Error(err)
+	}
+	_, err := outcomeOf(t, g, &chat.Request{Tools: tools})
+	var e *chat.Error
+	if !errors.As(err, &e) || e.Bound != chat.BoundForm || !strings.HasPrefix(e.Param, "tools[") || !strings.Contains(e.Msg, "steps of work") {
+		t.Error(err)
 	}
 }
