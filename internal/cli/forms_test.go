@@ -238,6 +238,8 @@ func TestFormErrors(t *testing.T) {
 	} {
 		add(path, fault{f[0], f[1], `of the tool "f": the schema at its root is wrong: type`, false})
 	}
+	add("/v1/messages", fault{`"tool_choice": {"type": "any"}, "tools": [{"name": "f", "strict": true, "input_schema": {"properties": {"a": {"type": "array", "uniqueItems": true}}}}]`,
+		"tools.0.input_schema", `uniqueItems at "/properties/a"`, true})
 	// What the form is makes no difference where a call is demanded.
 	add("/v1/chat/completions", fault{`"tools": [{"type": "function", "function": {"name": "f"}}], "tool_choice": "required", "response_format": {"type": "json_object", "schema": {"type": "text"}}`, "response_format.schema", "type", false})
 

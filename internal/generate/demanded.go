@@ -22,8 +22,8 @@ type madeCalls struct {
 }
 
 // newCalls is the form of the calls that a request demands and the prompt begins, in the family's own notation, or of a reply
-// that is free but for its calls, where tools are strict. It is nil where the calls are not held to anything. What follows it is
-// read with nothing mended.
+// that is free but for its calls, where tools are strict. It is nil where the calls are not held to anything, or are guided and
+// none is strict. What follows it is read with nothing mended.
 func (a *answerForms) newCalls(ctx context.Context, m *prompter, r *chat.Request, p *prompt, guided bool) (*heldForm, error) {
 	n := a.family.Notation
 	demanded := p.forced != ""
@@ -35,7 +35,7 @@ func (a *answerForms) newCalls(ctx context.Context, m *prompter, r *chat.Request
 		return r.Choice.Kind == chat.ChoiceNamed && demanded && t.Name != r.Choice.Name
 	})
 	isStrict := slices.ContainsFunc(tools, func(t dialect.Tool) bool { return strict[t.Name] })
-	if p.raw || n.Args == 0 || m.cfg.Unforced || len(p.stopIDs) == 0 || !demanded && !isStrict || demanded && guided {
+	if p.raw || n.Args == 0 || m.cfg.Unforced || len(p.stopIDs) == 0 || !demanded && !isStrict || demanded && guided && !isStrict {
 		return nil, nil
 	}
 	o := callform.Options{One: r.Choice.Single, Literal: a.literal, Texts: inputTexts(r.Tools)}
