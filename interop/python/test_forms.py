@@ -105,20 +105,18 @@ def untitled(schema):
 KINDS = (bool, bool, Literal[1, 2])
 Wide = pydantic.create_model("Wide", __config__=ConfigDict(json_schema_extra=untitled), **{f"f{n}": (KINDS[n % 3], ...) for n in range(200)})
 
-class Loyal(BaseModel):
-    type: Literal["dog"]
+class Named(BaseModel):
     name: Literal["Rex", "Fido"]
 
 
 class Proud(BaseModel):
-    type: Literal["cat"]
     lives: Literal[7, 9]
 
 
 class Choice(BaseModel):
     kind: Kind
     sure: Optional[bool]
-    pet: Union[Loyal, Proud]
+    pet: Union[Named, Proud]
     level: Literal["low", "high"]
 
 
