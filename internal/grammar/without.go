@@ -263,6 +263,7 @@ func (w *avoider) eval(e *Expr, in int) (out exits) {
 	if out, ok := w.known[at]; ok || !w.spend() {
 		return out
 	}
+	w.budget.spend(3 * exprSteps) // exits are larger than expressions
 	switch {
 	case e.regular:
 		out = w.leaf(e, in)
