@@ -15,19 +15,20 @@ type Caps struct {
 	Rank       int
 }
 
-// Precision is how far the cpu backend rounds activations for products, in ascending order. On mlx, more than Fast means
+// Precision is how far the cpu backend rounds activations for products, in ascending order. On mlx, more than Outliers means
 // float32.
 type Precision uint8
 
 const (
 	// Fast: to 8 bits per group where weights are quantised, to bfloat16 where they are bfloat16 and the CPU multiplies that.
-	Fast    Precision = iota
-	Exact             // to 16 bits per group where weights are quantised, else not at all
-	Float32           // not at all
+	Fast     Precision = iota
+	Outliers           // as Fast, but that where a row's group stands out its largest numbers have 14 bits
+	Exact              // to 16 bits per group where weights are quantised, else not at all
+	Float32            // not at all
 )
 
 // PrecisionNames are those of the precisions, in their order.
-var PrecisionNames = []string{"fast", "exact", "float32"}
+var PrecisionNames = []string{"fast", "outliers", "exact", "float32"}
 
 func (p Precision) String() string { return PrecisionNames[p] }
 

@@ -122,7 +122,7 @@ func (f *benchFlags) shapeFlags(fl *pflag.FlagSet) {
 	fl.StringVar(&f.mode, "mode", "affine", "how weights are stored: affine, mxfp4, mxfp8 or nvfp4")
 	fl.IntVar(&f.bits, "bits", 4, "bits per weight of affine: 2, 3, 4, 5, 6, 8, or 16 for bfloat16")
 	fl.IntVar(&f.group, "group", 64, "weights of affine that share a scale: 32, 64 or 128")
-	fl.StringVar(&f.precision, "precision", "fast", "fast (8-bit activations, or bfloat16 for bfloat16 weights), exact (16-bit) or float32")
+	fl.StringVar(&f.precision, "precision", "outliers", "fast (8-bit activations, or bfloat16 for bfloat16 weights), outliers (the same, but 14 bits for the largest of groups that stand out), exact (16-bit) or float32")
 }
 
 // modelFlags are shapeFlags and the threads.

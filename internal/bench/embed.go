@@ -98,7 +98,7 @@ With --requests N it then sends so many batches and prints by how much memory ha
 	fl.StringVar(&f.shape, "shape", "minilm", "model sizes: "+strings.Join(embedShapes(), ", "))
 	fl.IntVar(&f.bits, "bits", 16, "bits per weight: 2, 3, 4, 5, 6, 8, or 16 for bfloat16")
 	fl.IntVar(&f.threads, "threads", 0, "threads that compute (default: the processors this process may use)")
-	fl.StringVar(&f.precision, "precision", "fast", "fast (8-bit activations where weights are quantised, bfloat16 where those are), exact (16-bit) or float32")
+	fl.StringVar(&f.precision, "precision", "outliers", "fast (8-bit activations where weights are quantised, bfloat16 where those are), outliers (14 bits for the largest of groups that stand out), exact (16-bit) or float32")
 	fl.IntVar(&f.texts, "texts", 64, "texts of a batch")
 	fl.IntVar(&f.longest, "longest", 512, "tokens of the longest text")
 	fl.IntVar(&f.step, "step", embed.StepRows, "from how many tokens on texts no longer share a step")

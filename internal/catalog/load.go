@@ -128,6 +128,8 @@ func Options(src *Source, cfg *config.Config) backend.Options {
 		o.Precision = p
 	} else if src.weightBytes() <= float32Bytes { // auto
 		o.Precision = backend.Float32
+	} else {
+		o.Precision = backend.Outliers
 	}
 	return o
 }

@@ -44,7 +44,7 @@ func surveyConfig(path string, cfg *config.Config, contexts []int) (*shown, erro
 		s.read(m.Reading)
 		return s, nil
 	}
-	o := backend.Options{Threads: cfg.Threads} // auto is fast for models of real sizes
+	o := backend.Options{Threads: cfg.Threads, Precision: backend.Outliers} // auto, for models of real sizes
 	if p, ok := backend.ParsePrecision(cfg.Precision); ok {
 		o.Precision = p
 	}

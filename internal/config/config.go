@@ -42,7 +42,7 @@ type Config struct {
 	// How it runs.
 	Backend         string // auto, mlx, cpu
 	MLXLib          string // path of libmlxc; "": in the usual places
-	Precision       string // auto, fast, exact
+	Precision       string // auto, fast, outliers, exact, float32
 	Threads         int    // 0: one per core
 	LowMemory       *bool  // nil: where the weights would not fit otherwise
 	KVType          string // auto, f32, bf16, f16, q8, q4

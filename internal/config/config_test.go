@@ -148,7 +148,7 @@ func TestBadValues(t *testing.T) {
 		{"HEARTH_PORT=-1", "", "from 0 to 65535"},
 		{"", "--port=99999", "from 0 to 65535"},
 		{"", "--backend=gpu", "auto, mlx, cpu"},
-		{"", "--precision=half", "auto, fast, exact"},
+		{"", "--precision=half", "auto, fast, outliers, exact"},
 		{"", "--kv-type=fp8", "f32, bf16, f16, q8, q4"},
 		{"", "--temperature=nan", "a number from 0"},
 		{"", "--temperature=-1", "a number from 0"},

@@ -32,6 +32,9 @@ const (
 	leastPositions = 2000
 )
 
+// outliersGate is how much of fast's divergence outliers may have: none is more than fast's but by chance.
+const outliersGate = 1.1
+
 // exactGate is that of exact where no router's row turns. One that does costs as much as it does in fast, only rarely.
 const exactGate = 1e-6
 
@@ -72,6 +75,7 @@ func demoSchemes() (kept []quant.Scheme) {
 func (r rounded) check(t *testing.T, s quant.Scheme) {
 	t.Helper()
 	t.Log("fast: ", r.fast)
+	t.Log("outliers:", r.outliers)
 	t.Log("exact:", r.exact)
 	allowed := gate
 	if s.None() {
@@ -79,6 +83,9 @@ func (r rounded) check(t *testing.T, s quant.Scheme) {
 	}
 	if (s.None() || s.Bits >= 4) && !(r.fast.mean() < allowed) {
 		t.Errorf("mean divergence %g, the gate is %g", r.fast.mean(), allowed)
+	}
+	if most := outliersGate * r.fast.mean(); !(r.outliers.mean() <= most) {
+		t.Errorf("mean divergence of outliers %g, that of fast allows %g", r.outliers.mean(), most)
 	}
 	bound := exactGate
 	if r.exact.turned > 0 {
@@ -175,7 +182,7 @@ func textLogits(t *testing.T, be backend.Backend, m *model.Loaded, texts []passa
 }
 
 // rounded is what each way of rounding activations costs against none.
-type rounded struct{ fast, exact *quality }
+type rounded struct{ fast, outliers, exact *quality }
 
 // compareRounded runs the texts in every precision. load is called with a backend and its options.
 func compareRounded(t *testing.T, texts []passage, load func(backend.Backend, backend.Options) (*model.Loaded, error)) rounded {
@@ -206,7 +213,7 @@ func compareRounded(t *testing.T, texts []passage, load func(backend.Backend, ba
 		}
 		return q
 	}
-	return rounded{fast: against(backend.Fast), exact: against(backend.Exact)}
+	return rounded{fast: against(backend.Fast), outliers: against(backend.Outliers), exact: against(backend.Exact)}
 }
 
 // routes are the choices of a run's routers, one entry per call.

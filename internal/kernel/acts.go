@@ -6,10 +6,11 @@ import "fmt"
 type Precision uint8
 
 const (
-	Fast   Precision = iota // int8 per group
-	Floats                  // float32
-	Fine                    // two int8 per group, the second for what the first leaves out: about 16 bits together
-	Half                    // bfloat16, for DenseBF16 alone
+	Fast     Precision = iota // int8 per group
+	Floats                    // float32
+	Fine                      // two int8 per group, the second for what the first leaves out: about 16 bits together
+	Half                      // bfloat16, for DenseBF16 alone
+	Outliers                  // int8 per group, the largest numbers of some groups in two parts: see outliers.go
 )
 
 // forms is how many prepared rows an activation row takes.
@@ -25,7 +26,8 @@ func (p Precision) forms() int {
 //
 // Fast, per group: scale = max|x|/127, q = round to even of x·(127/max|x|), sum = scale·Σq. Groups whose largest value is below
 // 1e-30 count as zeros; a NaN makes the group's scale NaN. Fine is the same twice, rows 2i and 2i+1 of what follows: x, and x -
-// scale·q of the first. Floats, per group: sum = Σx in eight lanes, then pairwise. Half: x rounded to nearest even.
+// scale·q of the first. Outliers is Fast of what high parts leave of x; sum is that of both. Floats, per group: sum = Σx in eight
+// lanes, then pairwise. Half: x rounded to nearest even.
 type Acts struct {
 	prec              Precision
 	rows, cols, group int
@@ -36,11 +38,15 @@ type Acts struct {
 	half              []uint16
 	scale, sum        []float32 // [rows][groups]
 	offset            []int32   // [rows][groups] 128·Σq, which code-128 arithmetic leaves out; groups of 16: -12·Σq (FloatE2M1)
+	high              []int8    // as q: high parts, where quads has the bits of their columns, four by four
+	quads             []uint32  // [rows][groups]
+	step              []float32 // [rows][groups] of high parts
+	lists             outlierLists
 }
 
 // Reset sizes a for rows of cols values. group is the matrices' Group: 0 for dense ones, which need Floats or Half.
 func (a *Acts) Reset(p Precision, rows, cols, group int) {
-	if rows < 0 || cols <= 0 || group < 0 || group > 0 && (cols%group != 0 || group != 16 && group%32 != 0) || (p == Fast || p == Fine) && group == 0 || p == Half && group > 0 {
+	if rows < 0 || cols <= 0 || group < 0 || group > 0 && (cols%group != 0 || group != 16 && group%32 != 0) || (p == Fast || p == Fine || p == Outliers) && group == 0 || p == Half && group > 0 {
 		panic(fmt.Sprintf("kernel: activations %d by %d, group %d, precision %d", rows, cols, group, p))
 	}
 	a.prec, a.rows, a.cols, a.group, a.groups = p, rows, cols, group, 0
@@ -50,10 +56,13 @@ func (a *Acts) Reset(p Precision, rows, cols, group int) {
 	rows *= p.forms()
 	n := rows * a.groups
 	switch p {
-	case Fast, Fine:
+	case Fast, Fine, Outliers:
 		a.stride = padStride(roundUp(cols, align))
 		a.q = grow(a.q, rows*a.stride)
 		a.scale, a.offset = grow(a.scale, n), grow(a.offset, n)
+		if p == Outliers {
+			a.resetOutliers(rows)
+		}
 	case Half:
 		a.stride = padStride(2*roundUp(cols, align/2)) / 2
 		a.half = grow(a.half, rows*a.stride)
@@ -93,6 +102,10 @@ func (a *Acts) SetRow(i int, x []float32) {
 	switch a.prec {
 	case Fine:
 		a.setFine(2*i, x)
+		return
+	case Outliers:
+		a.setOutliers(i, x)
+		a.listed(i)
 		return
 	case Half:
 		row := a.half[i*a.stride:][:a.stride]
@@ -154,4 +167,10 @@ func (a *Acts) copyRow(i int, b *Acts, j int) {
 	copy(a.q[i*a.stride:][:a.cols], b.q[j*b.stride:])
 	copy(a.scale[i*a.groups:][:a.groups], b.scale[j*a.groups:])
 	copy(a.offset[i*a.groups:][:a.groups], b.offset[j*a.groups:])
+	if a.prec == Outliers {
+		copy(a.high[i*a.stride:][:a.cols], b.high[j*b.stride:])
+		copy(a.quads[i*a.groups:][:a.groups], b.quads[j*a.groups:])
+		copy(a.step[i*a.groups:][:a.groups], b.step[j*a.groups:])
+		a.listed(i)
+	}
 }

@@ -45,9 +45,11 @@ func (f Format) unit() int { return [...]int{FloatE2M1: 16, FloatE4M3: 32}[f] }
 // DenseBF16 has Half for Fast where the CPU multiplies bfloat16 numbers.
 func (f Format) Form(p Precision) Precision {
 	switch {
+	case f == FloatE2M1 && p == Outliers: // its groups are of 16
+		return Fast
 	case f != DenseBF16 && f != DenseF32 && f != FloatE4M3:
 		return p
-	case f == DenseBF16 && p == Fast && hasHalf():
+	case f == DenseBF16 && (p == Fast || p == Outliers) && hasHalf():
 		return Half
 	}
 	return Floats

@@ -169,6 +169,12 @@ func exactSums(a *Acts, r int, x []float32, ref []float64) (sum, abs float64) {
 				row := r*a.prec.forms() + i
 				v += float64(a.q[row*a.stride+k]) * float64(a.scale[row*a.groups+k/a.group])
 			}
+		case Outliers:
+			at := r*a.groups + k/a.group
+			v = float64(a.q[r*a.stride+k]) * float64(a.scale[at])
+			if a.quads[at]>>(k%a.group/4)&1 != 0 {
+				v += float64(a.high[r*a.stride+k]) * float64(a.step[at])
+			}
 		}
 		sum += v * w
 		abs += math.Abs(v * w)
@@ -343,13 +349,21 @@ func precisions(m *Matrix) []Precision {
 	case m.Dense():
 		return []Precision{Floats}
 	}
-	return []Precision{Fast, Floats, Fine}
+	if m.Format() == FloatE2M1 {
+		return []Precision{Fast, Floats, Fine}
+	}
+	return []Precision{Fast, Floats, Fine, Outliers}
 }
 
 func randomRows(r *rand.Rand, rows, cols int) [][]float32 {
 	x := make([][]float32, rows)
 	for i := range x {
 		x[i] = randomFloats(r, cols)
+		if i%3 > 0 { // rows with outliers beside plain ones
+			for range 1 + cols/50 {
+				x[i][r.IntN(cols)] *= float32(math.Exp(r.Float64() * 8))
+			}
+		}
 	}
 	return x
 }

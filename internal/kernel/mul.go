@@ -52,8 +52,12 @@ func (m *Matrix) Mul(y []float32, ldy int, a *Acts, r0, r1, p0, p1 int) {
 	if ldy < last || len(y) < (r1-1)*ldy+last {
 		panic(fmt.Sprintf("kernel: product needs %d rows of %d outputs, y has %d with stride %d", r1, last, len(y), ldy))
 	}
-	if a.prec == Fine {
+	switch a.prec {
+	case Fine:
 		m.fine(y, ldy, a, r0, r1, p0, p1)
+		return
+	case Outliers:
+		m.outliers(y, ldy, a, r0, r1, p0, p1)
 		return
 	}
 	m.mul(y[p0*PanelRows:], ldy, a, r0, r1, p0, p1)

@@ -7450,3 +7450,247 @@ cols:
 	CBNZ R20, panel
 	RET
 
+// func mulOutliersNEON(a *outlierArgs)
+TEXT ·mulOutliersNEON(SB), NOSPLIT, $0-8
+	MOVD a+0(FP), R0
+	MOVD outlierArgs_w(R0), R1
+	MOVD outlierArgs_y(R0), R2
+	MOVD outlierArgs_tile(R0), R13
+	MOVWU outlierArgs_masks+0(R0), R22
+	WORD $0x4e040ecc // dup v12.4s, w22
+	MOVWU outlierArgs_masks+4(R0), R22
+	WORD $0x4e040ecd // dup v13.4s, w22
+	MOVD $e2m1<>(SB), R22
+	FMOVQ 0(R22), F14
+panel:
+	MOVD outlierArgs_groups(R0), R3
+	MOVD outlierArgs_quads(R0), R4
+	MOVD outlierArgs_x(R0), R5
+	MOVD outlierArgs_step(R0), R6
+	MOVD outlierArgs_listed(R0), R7
+	FMOVQ 0(R2), F8
+	FMOVQ 16(R2), F9
+	FMOVQ 32(R2), F10
+	FMOVQ 48(R2), F11
+group:
+	MOVWU (R3), R8
+	MOVWU 4(R3), R9
+	MOVD outlierArgs_group(R0), R11
+	MUL R11, R9
+	ADD R1, R9
+	WORD $0x6e201c00 // eor v0.16b, v0.16b, v0.16b
+	WORD $0x6e211c21 // eor v1.16b, v1.16b, v1.16b
+	WORD $0x6e221c42 // eor v2.16b, v2.16b, v2.16b
+	WORD $0x6e231c63 // eor v3.16b, v3.16b, v3.16b
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e251ca5 // eor v5.16b, v5.16b, v5.16b
+	WORD $0x6e261cc6 // eor v6.16b, v6.16b, v6.16b
+	WORD $0x6e271ce7 // eor v7.16b, v7.16b, v7.16b
+quad:
+	MOVBU (R4), R10
+	MOVD outlierArgs_places(R0), R11
+	ADD R10<<5, R11, R10
+	MOVW (R5), R22
+	WORD $0x4e040ecf // dup v15.4s, w22
+	WORD $0x0f08a5ef // sxtl v15.8h, v15.8b
+	MOVWU 0(R10), R11
+	ADD R9, R11
+	FMOVQ 0(R11), F17
+	MOVWU 8(R10), R12
+	NEG R12, R12
+	WORD $0x4e010d90 // dup v16.16b, w12
+	WORD $0x6e304631 // ushl v17.16b, v17.16b, v16.16b
+	WORD $0x4e2c1e31 // and v17.16b, v17.16b, v12.16b
+	MOVWU outlierArgs_masks+4(R0), R12
+	CBZ R12, whole0
+	MOVWU 4(R10), R11
+	ADD R9, R11
+	FMOVQ 0(R11), F18
+	MOVWU 12(R10), R12
+	NEG R12, R12
+	MOVWU 16(R10), R11
+	ADD R11, R12
+	WORD $0x4e010d90 // dup v16.16b, w12
+	WORD $0x6e304652 // ushl v18.16b, v18.16b, v16.16b
+	WORD $0x4e2d1e52 // and v18.16b, v18.16b, v13.16b
+	WORD $0x4eb21e31 // orr v17.16b, v17.16b, v18.16b
+whole0:
+	MOVD outlierArgs_table(R0), R12
+	CBZ R12, bytes0
+	WORD $0x4e1101d1 // tbl v17.16b, {v14.16b}, v17.16b
+bytes0:
+	WORD $0x2f08a633 // uxtl v19.8h, v17.8b
+	WORD $0x4e6f9e73 // mul v19.8h, v19.8h, v15.8h
+	WORD $0x4e606a60 // sadalp v0.4s, v19.8h
+	WORD $0x6f08a633 // uxtl2 v19.8h, v17.16b
+	WORD $0x4e6f9e73 // mul v19.8h, v19.8h, v15.8h
+	WORD $0x4e606a61 // sadalp v1.4s, v19.8h
+	MOVWU 0(R10), R11
+	ADD R9, R11
+	FMOVQ 16(R11), F17
+	MOVWU 8(R10), R12
+	NEG R12, R12
+	WORD $0x4e010d90 // dup v16.16b, w12
+	WORD $0x6e304631 // ushl v17.16b, v17.16b, v16.16b
+	WORD $0x4e2c1e31 // and v17.16b, v17.16b, v12.16b
+	MOVWU outlierArgs_masks+4(R0), R12
+	CBZ R12, whole1
+	MOVWU 4(R10), R11
+	ADD R9, R11
+	FMOVQ 16(R11), F18
+	MOVWU 12(R10), R12
+	NEG R12, R12
+	MOVWU 16(R10), R11
+	ADD R11, R12
+	WORD $0x4e010d90 // dup v16.16b, w12
+	WORD $0x6e304652 // ushl v18.16b, v18.16b, v16.16b
+	WORD $0x4e2d1e52 // and v18.16b, v18.16b, v13.16b
+	WORD $0x4eb21e31 // orr v17.16b, v17.16b, v18.16b
+whole1:
+	MOVD outlierArgs_table(R0), R12
+	CBZ R12, bytes1
+	WORD $0x4e1101d1 // tbl v17.16b, {v14.16b}, v17.16b
+bytes1:
+	WORD $0x2f08a633 // uxtl v19.8h, v17.8b
+	WORD $0x4e6f9e73 // mul v19.8h, v19.8h, v15.8h
+	WORD $0x4e606a62 // sadalp v2.4s, v19.8h
+	WORD $0x6f08a633 // uxtl2 v19.8h, v17.16b
+	WORD $0x4e6f9e73 // mul v19.8h, v19.8h, v15.8h
+	WORD $0x4e606a63 // sadalp v3.4s, v19.8h
+	MOVWU 0(R10), R11
+	ADD R9, R11
+	FMOVQ 32(R11), F17
+	MOVWU 8(R10), R12
+	NEG R12, R12
+	WORD $0x4e010d90 // dup v16.16b, w12
+	WORD $0x6e304631 // ushl v17.16b, v17.16b, v16.16b
+	WORD $0x4e2c1e31 // and v17.16b, v17.16b, v12.16b
+	MOVWU outlierArgs_masks+4(R0), R12
+	CBZ R12, whole2
+	MOVWU 4(R10), R11
+	ADD R9, R11
+	FMOVQ 32(R11), F18
+	MOVWU 12(R10), R12
+	NEG R12, R12
+	MOVWU 16(R10), R11
+	ADD R11, R12
+	WORD $0x4e010d90 // dup v16.16b, w12
+	WORD $0x6e304652 // ushl v18.16b, v18.16b, v16.16b
+	WORD $0x4e2d1e52 // and v18.16b, v18.16b, v13.16b
+	WORD $0x4eb21e31 // orr v17.16b, v17.16b, v18.16b
+whole2:
+	MOVD outlierArgs_table(R0), R12
+	CBZ R12, bytes2
+	WORD $0x4e1101d1 // tbl v17.16b, {v14.16b}, v17.16b
+bytes2:
+	WORD $0x2f08a633 // uxtl v19.8h, v17.8b
+	WORD $0x4e6f9e73 // mul v19.8h, v19.8h, v15.8h
+	WORD $0x4e606a64 // sadalp v4.4s, v19.8h
+	WORD $0x6f08a633 // uxtl2 v19.8h, v17.16b
+	WORD $0x4e6f9e73 // mul v19.8h, v19.8h, v15.8h
+	WORD $0x4e606a65 // sadalp v5.4s, v19.8h
+	MOVWU 0(R10), R11
+	ADD R9, R11
+	FMOVQ 48(R11), F17
+	MOVWU 8(R10), R12
+	NEG R12, R12
+	WORD $0x4e010d90 // dup v16.16b, w12
+	WORD $0x6e304631 // ushl v17.16b, v17.16b, v16.16b
+	WORD $0x4e2c1e31 // and v17.16b, v17.16b, v12.16b
+	MOVWU outlierArgs_masks+4(R0), R12
+	CBZ R12, whole3
+	MOVWU 4(R10), R11
+	ADD R9, R11
+	FMOVQ 48(R11), F18
+	MOVWU 12(R10), R12
+	NEG R12, R12
+	MOVWU 16(R10), R11
+	ADD R11, R12
+	WORD $0x4e010d90 // dup v16.16b, w12
+	WORD $0x6e304652 // ushl v18.16b, v18.16b, v16.16b
+	WORD $0x4e2d1e52 // and v18.16b, v18.16b, v13.16b
+	WORD $0x4eb21e31 // orr v17.16b, v17.16b, v18.16b
+whole3:
+	MOVD outlierArgs_table(R0), R12
+	CBZ R12, bytes3
+	WORD $0x4e1101d1 // tbl v17.16b, {v14.16b}, v17.16b
+bytes3:
+	WORD $0x2f08a633 // uxtl v19.8h, v17.8b
+	WORD $0x4e6f9e73 // mul v19.8h, v19.8h, v15.8h
+	WORD $0x4e606a66 // sadalp v6.4s, v19.8h
+	WORD $0x6f08a633 // uxtl2 v19.8h, v17.16b
+	WORD $0x4e6f9e73 // mul v19.8h, v19.8h, v15.8h
+	WORD $0x4e606a67 // sadalp v7.4s, v19.8h
+	ADD R13, R5
+	ADD $1, R4
+	SUB $1, R8
+	CBNZ R8, quad
+	MOVD outlierArgs_codes(R0), R11
+	ADD R9, R11
+	FMOVS (R6), F15
+	MOVD outlierArgs_wide(R0), R12
+	CBNZ R12, wide
+	FMOVD 0(R11), F17
+	WORD $0x2e613a31 // shll v17.4s, v17.4h, #16
+	WORD $0x4ea1bc00 // addp v0.4s, v0.4s, v1.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4f8f9231 // fmul v17.4s, v17.4s, v15.s[0]
+	WORD $0x4e31cc08 // fmla v8.4s, v0.4s, v17.4s
+	FMOVD 8(R11), F17
+	WORD $0x2e613a31 // shll v17.4s, v17.4h, #16
+	WORD $0x4ea3bc42 // addp v2.4s, v2.4s, v3.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4f8f9231 // fmul v17.4s, v17.4s, v15.s[0]
+	WORD $0x4e31cc49 // fmla v9.4s, v2.4s, v17.4s
+	FMOVD 16(R11), F17
+	WORD $0x2e613a31 // shll v17.4s, v17.4h, #16
+	WORD $0x4ea5bc84 // addp v4.4s, v4.4s, v5.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4f8f9231 // fmul v17.4s, v17.4s, v15.s[0]
+	WORD $0x4e31cc8a // fmla v10.4s, v4.4s, v17.4s
+	FMOVD 24(R11), F17
+	WORD $0x2e613a31 // shll v17.4s, v17.4h, #16
+	WORD $0x4ea7bcc6 // addp v6.4s, v6.4s, v7.4s
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4f8f9231 // fmul v17.4s, v17.4s, v15.s[0]
+	WORD $0x4e31cccb // fmla v11.4s, v6.4s, v17.4s
+	B added
+wide:
+	FMOVQ 0(R11), F17
+	WORD $0x4ea1bc00 // addp v0.4s, v0.4s, v1.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4f8f9231 // fmul v17.4s, v17.4s, v15.s[0]
+	WORD $0x4e31cc08 // fmla v8.4s, v0.4s, v17.4s
+	FMOVQ 16(R11), F17
+	WORD $0x4ea3bc42 // addp v2.4s, v2.4s, v3.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4f8f9231 // fmul v17.4s, v17.4s, v15.s[0]
+	WORD $0x4e31cc49 // fmla v9.4s, v2.4s, v17.4s
+	FMOVQ 32(R11), F17
+	WORD $0x4ea5bc84 // addp v4.4s, v4.4s, v5.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4f8f9231 // fmul v17.4s, v17.4s, v15.s[0]
+	WORD $0x4e31cc8a // fmla v10.4s, v4.4s, v17.4s
+	FMOVQ 48(R11), F17
+	WORD $0x4ea7bcc6 // addp v6.4s, v6.4s, v7.4s
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4f8f9231 // fmul v17.4s, v17.4s, v15.s[0]
+	WORD $0x4e31cccb // fmla v11.4s, v6.4s, v17.4s
+added:
+	ADD R13, R6
+	ADD $8, R3
+	SUB $1, R7
+	CBNZ R7, group
+	FMOVQ F8, 0(R2)
+	FMOVQ F9, 16(R2)
+	FMOVQ F10, 32(R2)
+	FMOVQ F11, 48(R2)
+	ADD $64, R2
+	MOVD outlierArgs_panel(R0), R11
+	ADD R11, R1
+	MOVD outlierArgs_panels(R0), R12
+	SUB $1, R12
+	MOVD R12, outlierArgs_panels(R0)
+	CBNZ R12, panel
+	RET
+

@@ -37,3 +37,7 @@ func putCodesAsm(_ []byte, _ []float32, _ int, _ CacheType, _, _ float32) bool {
 
 func (w *AttnSpace) scoreAsm(_ []float32, _, _ *Rows, _, _, _, _ int) bool          { return false }
 func (a *Attn) valueAsm(_ *AttnSpace, _ *Rows, _ []byte, _, _, _, _, _, _ int) bool { return false }
+
+func outlierTile() int { return 1 }
+
+func outlierAsm(*outlierArgs, int) int { return 0 }

@@ -13,7 +13,9 @@ func Over(s Spec, data []byte) *Matrix {
 
 // Bytes is how many bytes the buffers of a take.
 func (a *Acts) Bytes() int64 {
-	return int64(cap(a.q)) + 4*int64(cap(a.x)+cap(a.scale)+cap(a.sum)+cap(a.offset))
+	l := &a.lists
+	return int64(cap(a.q)+cap(a.high)+cap(l.quads)) + 8*int64(cap(l.listed)+cap(l.groups)) +
+		4*int64(cap(a.x)+cap(a.scale)+cap(a.sum)+cap(a.offset)+cap(a.quads)+cap(a.step)+cap(l.set)+cap(l.step)+cap(l.x))
 }
 
 // Spec is what the matrix was made of.

@@ -148,7 +148,7 @@ func (c Config) moe(t *testing.T) {
 				m.x, m.scores = normals(r, tc.n*in), normals(r, tc.n*experts)
 				got := m.run(t, c.open(t), m.x, m.scores)
 				m.byHand(t, c, got)
-				if p.opts.Precision > B.Fast || !c.Int8 {
+				if p.opts.Precision > B.Outliers || !c.Int8 {
 					step := 0.0
 					if c.Int8 {
 						step = halfSteps[p.opts.Precision]

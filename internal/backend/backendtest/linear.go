@@ -43,11 +43,14 @@ func (c Config) int8Spread(t *testing.T, x []float32, s *B.WeightSpec, group int
 var precisions = []struct {
 	name string
 	opts B.Options
-}{{"fast", B.Options{Threads: 2}}, {"exact", B.Options{Threads: 2, Precision: B.Exact}}, {"float32", B.Options{Threads: 2, Precision: B.Float32}}}
+}{
+	{"fast", B.Options{Threads: 2}}, {"outliers", B.Options{Threads: 2, Precision: B.Outliers}},
+	{"exact", B.Options{Threads: 2, Precision: B.Exact}}, {"float32", B.Options{Threads: 2, Precision: B.Float32}},
+}
 
 // halfSteps are the most that activations of each precision are off by, as shares of the largest of their group: of 8
 // bits, and of what those leave over as much again.
-var halfSteps = [...]float64{B.Fast: 1.0 / 254, B.Exact: 1.0 / (254 * 254), B.Float32: 0}
+var halfSteps = [...]float64{B.Fast: 1.0 / 254, B.Outliers: 1.0 / 254, B.Exact: 1.0 / (254 * 254), B.Float32: 0}
 
 // productBound is how far output n of row x may be from the exact sum. Rounding: every one of the K products and
 // additions, in whatever order, loses at most eps of the magnitudes added up. Activations in steps: each is off by at most
@@ -97,12 +100,12 @@ func (c Config) linear(t *testing.T) {
 				s := matrix(B.UseLinear, in, []int{out}, part(r, f, out, in, true))
 				got, want := c.product(t, p.opts, s, x, linear)
 				stepped := c.Int8 && f.uniform() || c.Int8Small && f.scheme.Mode == quant.NVFP4
-				half, step := p.opts.Precision == B.Fast && c.Half && f.scheme.None() && f.dtype == quant.BF16, 0.0
+				half, step := p.opts.Precision <= B.Outliers && c.Half && f.scheme.None() && f.dtype == quant.BF16, 0.0
 				if stepped {
 					step = halfSteps[p.opts.Precision]
 				}
 				mag := magnitudes(&s)
-				if step == halfSteps[B.Fast] {
+				if stepped && p.opts.Precision == B.Fast {
 					c.int8Spread(t, x, &s, f.scheme.Group, got, want)
 				}
 				worst := 0.0

@@ -130,13 +130,13 @@ func (c Config) mla(t *testing.T) {
 			if !c.compares(c.open(t)) {
 				return
 			}
-			for _, m.opts.Precision = range []B.Precision{B.Float32, B.Exact, B.Fast} {
+			for _, m.opts.Precision = range []B.Precision{B.Float32, B.Exact, B.Outliers, B.Fast} {
 				if m.opts.Precision < B.Float32 && !c.Int8 {
 					continue
 				}
 				whole, _ := m.run(t, c.open(t), false, false, m.n)
 				threads := c.Threads
-				if m.opts.Precision > B.Fast {
+				if m.opts.Precision > B.Outliers {
 					threads = threads[:1] // what differs between counts does not depend on the precision
 				}
 				for _, m.opts.Threads = range threads {

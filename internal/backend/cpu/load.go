@@ -59,7 +59,7 @@ func (w *weight) row(dst []float32, r int) {
 }
 
 // forms of activations, by precision.
-var forms = [...]kernel.Precision{backend.Fast: kernel.Fast, backend.Exact: kernel.Fine, backend.Float32: kernel.Floats}
+var forms = [...]kernel.Precision{backend.Fast: kernel.Fast, backend.Outliers: kernel.Outliers, backend.Exact: kernel.Fine, backend.Float32: kernel.Floats}
 
 type loader struct {
 	be      *Backend

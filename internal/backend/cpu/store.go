@@ -45,7 +45,7 @@ var _ backend.Store = (*Store)(nil)
 func (b *Backend) NewStore(specs []backend.StateSpec, p backend.KVPolicy) (backend.Store, error) {
 	if p.DType == backend.None && p.Bits == 0 {
 		p.DType = backend.BF16
-		if b.opts.Precision > backend.Fast {
+		if b.opts.Precision > backend.Outliers {
 			p.DType = backend.F32
 		}
 	}

@@ -174,6 +174,12 @@ var (
 	fcvtn   = op{0x0e216800, "fcvtn v%d.4h, v%d.4s"}
 	fcvtn2  = op{0x4e216800, "fcvtn2 v%d.8h, v%d.4s"}
 
+	ushl16b  = three("ushl", "16b", 0x6e204400)
+	mul8h    = three("mul", "8h", 0x4e609c00)
+	uxtl2B   = op{0x6f08a400, "uxtl2 v%d.8h, v%d.16b"}
+	sxtlB    = op{0x0f08a400, "sxtl v%d.8h, v%d.8b"}
+	dupBytes = op{0x4e010c00, "dup v%d.16b, w%d"}
+
 	zip1       = three("zip1", "4s", 0x4e803800)
 	zip2       = three("zip2", "4s", 0x4e807800)
 	zip1Bytes  = three("zip1", "16b", 0x4e003800)

@@ -1,0 +1,91 @@
+package kernel
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// TestOutliers: a row in which one channel is large keeps the resolution of the others, a plain row has the bits of Fast, and
+// neither changes the other.
+func TestOutliers(t *testing.T) {
+	eachImplementation(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(51, 1))
+		for _, s := range specs() {
+			if s.Format == FloatE2M1 || s.Group == 0 || s.Cols == s.Group || s.Rows == 1 {
+				continue // a group that is all of a row stands out of nothing, and errors of one output are a matter of luck
+			}
+			w := randomWeights(r, s)
+			plain, large := make([]float32, s.Cols), make([]float32, s.Cols)
+			for k := range plain { // largest numbers are alike
+				plain[k] = float32(k%7-3) / 3
+				large[k] = float32(r.NormFloat64())
+			}
+			large[5] = 100
+			x := [][]float32{plain, large}
+			y := map[Precision][]float32{}
+			var squares [Outliers + 1]float64
+			for _, prec := range []Precision{Fast, Outliers} {
+				y[prec] = make([]float32, 2*s.Rows)
+				w.Mul(y[prec], s.Rows, acts(prec, x, w.Group()), 0, 2, 0, w.Panels())
+				for i := range s.Rows {
+					want := 0.0
+					for k, v := range large {
+						want += float64(v) * w.ref[i][k]
+					}
+					e := float64(y[prec][s.Rows+i]) - want
+					squares[prec] += e * e
+				}
+			}
+			equal(t, fmt.Sprintf("%+v: the plain row", s), y[Outliers][:s.Rows], y[Fast][:s.Rows])
+			if squares[Outliers]*5 > squares[Fast] {
+				t.Errorf("%+v: squares of errors %.2g, of fast %.2g", s, squares[Outliers], squares[Fast])
+			}
+			for i := range x {
+				alone := make([]float32, s.Rows)
+				w.Mul(alone, s.Rows, acts(Outliers, x[i:i+1], w.Group()), 0, 1, 0, w.Panels())
+				equal(t, fmt.Sprintf("%+v: row %d alone", s, i), alone, y[Outliers][i*s.Rows:][:s.Rows])
+			}
+		}
+	})
+}
+
+// TestOutliersCopied: copied rows multiply as those that are set.
+func TestOutliersCopied(t *testing.T) {
+	r := rand.New(rand.NewPCG(51, 2))
+	w := randomWeights(r, Spec{Rows: 35, Cols: 192, Format: Codes4, Group: 64})
+	const rows = 17
+	x := randomRows(r, rows, 192)
+	from := acts(Outliers, x, 64)
+	var to Acts
+	to.Reset(Outliers, rows, 192, 64)
+	for i := range rows {
+		to.CopyRow(i, from, rows-1-i)
+	}
+	want, got := make([]float32, rows*35), make([]float32, rows*35)
+	w.Mul(want, 35, from, 0, rows, 0, w.Panels())
+	w.Mul(got, 35, &to, 0, rows, 0, w.Panels())
+	for i := range rows {
+		equal(t, fmt.Sprint("row ", i), got[i*35:][:35], want[(rows-1-i)*35:][:35])
+	}
+}
+
+// TestOutliersOfNoNumbers: rows of zeros, of infinities and of what is no number are what Fast makes of them.
+func TestOutliersOfNoNumbers(t *testing.T) {
+	r := rand.New(rand.NewPCG(51, 3))
+	w := randomWeights(r, Spec{Rows: 16, Cols: 128, Format: Codes8, Group: 32})
+	inf, nan := float32(math.Inf(1)), float32(math.NaN())
+	x := randomRows(r, 4, 128)
+	clear(x[0])
+	x[1][40], x[2][40] = inf, nan
+	clear(x[3][32:])
+	fast, got := make([]float32, 64), make([]float32, 64)
+	w.Mul(fast, 16, acts(Fast, x, 32), 0, 4, 0, 1)
+	w.Mul(got, 16, acts(Outliers, x, 32), 0, 4, 0, 1)
+	for i, v := range fast {
+		if math.IsNaN(float64(v)) != math.IsNaN(float64(got[i])) || i < 16 && v != got[i] {
+			t.Errorf("row %d output %d: %g, fast has %g", i/16, i%16, got[i], v)
+		}
+	}
+}
