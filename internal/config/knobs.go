@@ -129,8 +129,10 @@ var Knobs = slices.Concat([]Knob{
 		Doc:  "`path` of libmlxc for the mlx backend",
 		bind: func(c *Config) pflag.Value { return text(&c.MLXLib) }},
 	{Flag: "precision", Group: Run, PerModel: true,
-		Doc:  "how far activations are rounded for products: fast to 8 bits per group where weights are quantised (to bfloat16 where they are bfloat16 and the processor multiplies such numbers), outliers likewise, but for the largest numbers of groups that stand out of their row, which have 14 bits, exact to 16 bits per group, float32 not at all; auto is float32 for models small enough that it costs nothing (weights up to 64 MiB), else outliers",
-		bind: func(c *Config) pflag.Value { return choice(&c.Precision, "auto", "fast", "outliers", "exact", "float32") }},
+		Doc: "how far activations are rounded for products: fast to 8 bits per group where weights are quantised (to bfloat16 where they are bfloat16 and the processor multiplies such numbers), outliers likewise, but for the largest numbers of groups that stand out of their row, which have 14 bits, exact to 16 bits per group, float32 not at all; auto is float32 for models small enough that it costs nothing (weights up to 64 MiB), else outliers",
+		bind: func(c *Config) pflag.Value {
+			return choice(&c.Precision, "auto", "fast", "outliers", "exact", "float32")
+		}},
 	{Flag: "threads", Group: Run, Unset: "one per core",
 		Doc:  "threads of the cpu backend; 0 is one per core",
 		bind: func(c *Config) pflag.Value { return integer(&c.Threads, 0, 1024) }},

@@ -17,9 +17,9 @@
 //
 // A panel is PanelRows consecutive weight rows; m.Panels() of them make a matrix and are the unit of splitting work. Fast
 // quantises activations to int8 per group and multiplies integers; Fine does so twice, the second time what the first left out,
-// for the price of two rows; Outliers is Fast with the largest numbers of some groups in two parts (see outliers.go); Floats keeps
-// float32 activations. Dense matrices have only Floats, and those of bfloat16 also Half, activations rounded to bfloat16, where
-// the CPU multiplies such numbers: Format.Form tells.
+// for the price of two rows; Outliers is Fast with the largest numbers of some groups in two parts (see outliers.go); Floats
+// keeps float32 activations. Dense matrices have only Floats, and those of bfloat16 also Half, activations rounded to bfloat16,
+// where the CPU multiplies such numbers: Format.Form tells.
 //
 // # The rest
 //
