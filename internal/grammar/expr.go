@@ -658,7 +658,7 @@ func (t *table) and(args ...*Expr) *Expr {
 	}
 	list = unique(list)
 	for _, a := range list {
-		if a == t.never || a.kind == isNot && slices.Contains(list, a.a) || empty && !a.nullable {
+		if a == t.never || a.kind == isNot && a.a.takes(list) || empty && !a.nullable {
 			return t.never
 		}
 	}
@@ -678,6 +678,17 @@ func (t *table) and(args ...*Expr) *Expr {
 		return t.never
 	}
 	return t.intern(e)
+}
+
+// takes tells whether an expression, or an alternative of it, is one of some: then it matches what they have in common.
+func (e *Expr) takes(list []*Expr) bool {
+	return slices.ContainsFunc(list, func(a *Expr) bool {
+		if a == e || e.kind != isOr {
+			return a == e
+		}
+		_, ok := slices.BinarySearchFunc(e.args, a, func(x, y *Expr) int { return x.digest.compare(y.digest) })
+		return ok
+	})
 }
 
 // not is every text that a regular expression does not match.

@@ -107,6 +107,7 @@ func TestSameExprs(t *testing.T) {
 		{b.Or(b.Repeat(d, 1, 3), b.Repeat(d, 4, 9)), b.Repeat(d, 1, 9)},
 		{b.Optional(b.Repeat(d, 1, -1)), b.Repeat(d, 0, -1)},
 		{b.And(d, b.Not(d)), b.Never()},
+		{b.And(b.Repeat(d, 2, -1), b.Not(b.Or(l("xy"), b.Repeat(d, 2, -1)))), b.Never()},
 		{b.Not(b.Not(d)), d},
 		{b.Or(b.Any(), d), b.Any()},
 		{b.And(b.Any(), d), d},

@@ -113,8 +113,8 @@ func (c *compiler) text(f *form) *grammar.Expr {
 	free := b.Repeat(c.char, 0, -1)
 	hold := func(p pattern, is *grammar.Expr) {
 		switch {
-		case p.not:
-			e = b.Except(e, is)
+		case p.not: // once it is found free is what may follow it, so that nothing of both is left without a search
+			e = b.Except(b.And(free, e), is)
 		case e == free: // which a pattern is a part of
 			e = is
 		default:
