@@ -23,7 +23,7 @@ var layers = map[string][]string{
 		"convert", "tokenizer", "backend", "backend/cpu", "kernel", "kv", "quant", "config", "console", "demo", "regular"},
 
 	"server":         {"wire", "chat", "config"},
-	"wire":           {"chat", "schema", "grammar", "grammar/jsonschema", "grammar/lark", "grammar/regex"},
+	"wire":           {"chat", "schema", "grammar", "grammar/gbnf", "grammar/jsonschema", "grammar/lark", "grammar/regex"},
 	"wire/anthropic": {"wire", "chat"},
 	"wire/openai":    {"wire", "chat"},
 	"wire/responses": {"wire", "wire/openai", "chat", "store"},

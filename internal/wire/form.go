@@ -9,6 +9,7 @@ import (
 
 	"hearth/internal/chat"
 	"hearth/internal/grammar"
+	"hearth/internal/grammar/gbnf"
 	"hearth/internal/grammar/jsonschema"
 	"hearth/internal/grammar/lark"
 	"hearth/internal/grammar/regex"
@@ -27,7 +28,7 @@ type formCheck struct {
 	last    *jsonschema.Checker     // that compared something
 	seen    [3]bool                 // verdicts
 
-	grammars map[*chat.Form]*grammar.Grammar // of the inputs of tools
+	grammars map[*chat.Form]*grammar.Grammar // that are no schemas
 	budget   *grammar.Budget                 // of comparing with them
 }
 
@@ -129,11 +130,22 @@ func (c *formCheck) compareInput(f *chat.Form, arguments []byte) jsonschema.Verd
 		return jsonschema.Invalid
 	}
 	text, _ := v.Members()[0].Str()
+	return c.follow(f, text)
+}
+
+// follow compares a text with a form that is no schema.
+func (c *formCheck) follow(f *chat.Form, text string) jsonschema.Verdict {
 	g, known := c.grammars[f]
 	if !known {
-		if f.Kind == chat.FormLark {
+		var err error
+		switch f.Kind {
+		case chat.FormLark:
 			g, err = lark.Compile(c.ctx, f.Source)
-		} else {
+		case chat.FormGBNF:
+			g, err = gbnf.Compile(c.ctx, f.Source, gbnf.Options{})
+		case chat.FormChoice:
+			g, err = grammar.OneOf(f.Choices...)
+		default:
 			g, err = regex.Grammar(f.Source, regex.Options{Python: true})
 		}
 		if err != nil { // of a client that has left
@@ -165,7 +177,7 @@ func (c *formCheck) compareText(text string) jsonschema.Verdict {
 	case chat.FormSchema:
 		return c.compare(f.Source, []byte(text), false)
 	}
-	return jsonschema.Unchecked
+	return c.follow(c.req.Form, text)
 }
 
 // compare compares a text in JSON with a schema; object: it has to be an object besides.

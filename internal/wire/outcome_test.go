@@ -111,6 +111,14 @@ func asks(t *testing.T, fields func(a *api) string, steps []wiretest.Step, want 
 func TestSchemaHeader(t *testing.T) {
 	schema := func(a *api) string { return a.schema }
 	object := func(a *api) string { return a.object }
+	other := func(field string) func(*api) string { // Messages has none
+		return func(a *api) string {
+			if a.object == "" {
+				return ""
+			}
+			return ", " + field
+		}
+	}
 	for _, tt := range []struct {
 		name   string
 		fields func(*api) string
@@ -135,12 +143,12 @@ func TestSchemaHeader(t *testing.T) {
 			return `, "response_format": {"type": "text"}`
 		}, `Sure`, chat.FinishStop, "", ""},
 		{"nothing asked", func(*api) string { return `, "n": 1` }, `Sure`, chat.FinishStop, "", ""},
-		{"another form", func(a *api) string {
-			if strings.HasSuffix(a.path, "messages") {
-				return ""
-			}
-			return `, "guided_regex": "a+"`
-		}, `aa`, chat.FinishStop, chat.Unchecked, chat.Unchecked},
+		{"a pattern", other(`"guided_regex": "a+"`), `aa`, chat.FinishStop, chat.Unchecked, chat.Checked},
+		{"no such text", other(`"guided_regex": "a+"`), `ab`, chat.FinishStop, chat.Unchecked, chat.Unmet},
+		{"a choice", other(`"guided_choice": ["a", "b"]`), `b`, chat.FinishStop, chat.Unchecked, chat.Checked},
+		{"no choice", other(`"guided_choice": ["a", "b"]`), `ab`, chat.FinishStop, chat.Unchecked, chat.Unmet},
+		{"a grammar", other(`"grammar": "root ::= \"a\"+"`), `aa`, chat.FinishStop, chat.Unchecked, chat.Checked},
+		{"cut within a grammar", other(`"guided_grammar": "start: \"ab\"+"`), `aba`, chat.FinishLength, chat.Unchecked, chat.Unmet},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			steps := wiretest.Hello(1)
