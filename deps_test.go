@@ -60,7 +60,7 @@ var layers = map[string][]string{
 
 	"interop/agents": {}, "interop/browser": {}, "interop/claude": {}, "interop/crash": {}, "interop/program": {}, "interop/hostile": {}, "interop/load": {}, "interop/soak": {}, "tier/tiertest": {}, "regular/regulartest": {}, "tools/bigfolder": {},
 
-	"chat": {}, "chat/chattest": {"chat"}, "jinja": {}, "tokenizer": {"regular", "jsonc"}, "jsonc": {}, "grammar": {"schema"}, "grammar/regex": {"grammar", "grammar/notation"}, "grammar/jsonschema": {"grammar", "grammar/regex", "schema"}, "grammar/notation": {"grammar"},
+	"chat": {}, "chat/chattest": {"chat"}, "jinja": {}, "tokenizer": {"regular", "jsonc"}, "jsonc": {}, "grammar": {}, "grammar/regex": {"grammar", "grammar/notation"}, "grammar/jsonschema": {"grammar", "grammar/regex", "schema"}, "grammar/notation": {"grammar"},
 	"grammar/gbnf": {"grammar", "grammar/notation"}, "grammar/lark": {"grammar", "grammar/notation", "grammar/regex"}, "grammar/notation/notationtest": {"grammar", "grammar/notation", "demo", "tokenizer"}, "schema": {}, "sample": {}, "kv": {"retention"}, "retention": {}, "quant": {}, "safetensors": {"regular"},
 	"watchdog": {}, "config": {"regular", "chat"}, "console": {}, "hub": {"regular"}, "demo": {}, "regular": {},
 }

@@ -29,6 +29,8 @@ type Options struct {
 	// Loose tells of which tools members may come in any order; the arguments of those are any object where no grammar can be
 	// made of their schema. Nil: of none.
 	Loose func(tool string) bool
+	// Object is written in place of the notation: a call as one JSON object, with any white space in it.
+	Object *dialect.Object
 	// Begins makes the form that of a whole reply: it has as many calls as the model likes, and what is beside them is free, but
 	// for these beginnings of calls. Nil: the reply is the calls.
 	Begins *dialect.Beginnings
@@ -116,7 +118,10 @@ func (m *maker) isLoose(tool string) bool { return m.Loose != nil && m.Loose(too
 
 func (m *maker) form(ctx context.Context) (*Form, error) {
 	b := grammar.NewBuilder()
-	w := &writer{Notation: m.notation, b: b, literal: m.Literal, held: m.Texts}
+	w := &writer{Notation: m.notation, b: b, literal: m.Literal, held: m.Texts, blanks: jsonschema.Blanks(b)}
+	if w.spaced = m.Object != nil; w.spaced {
+		w.Notation = m.Object.Notation()
+	}
 	form := &Form{Unheld: map[string][]jsonschema.Unheld{}, Any: m.any}
 	var calls []*grammar.Expr
 	args := make([]*grammar.Rule, len(m.tools))
@@ -178,6 +183,8 @@ type writer struct {
 	b       *grammar.Builder
 	literal func(string) string
 	held    map[string]Text
+	blanks  *grammar.Expr
+	spaced  bool // there may be blanks in JSON
 }
 
 // text is a text of the notation, with what its words stand for.
@@ -239,7 +246,7 @@ func (w *writer) call(name string, args *grammar.Expr) *grammar.Expr {
 	if strings.Contains(w.Call, "$name") && !b.Matches(w.names(), name) {
 		return b.Never()
 	}
-	return w.text(w.Call, map[string]*grammar.Expr{"name": b.Literal(name), "quoted": b.Literal(dialect.JSONString(name)), "args": args,
+	return w.text(w.Call, map[string]*grammar.Expr{"name": b.Literal(name), "quoted": b.Literal(dialect.JSONString(name)), "args": args, "blanks": w.blanks,
 		"number": b.Repeat(b.Runes(digits), 1, 6), "id": b.Repeat(b.Runes(digits, small, capitals), 9, 32)})
 }
 
@@ -272,8 +279,8 @@ var spaces = func() (all []grammar.RuneRange) {
 	return all
 }()
 
-// anyObject is the schema of the arguments of a tool that has none.
-var anyObject = schema.MustParse("{}")
+// anyObject is the schema of the arguments of a tool that has no schema, noArguments that of one whose schema names none.
+var anyObject, noArguments = schema.MustParse("{}"), schema.MustParse(`{"type": "object", "additionalProperties": false}`)
 
 // arguments are those that follow the schema of a tool.
 func (w *writer) arguments(ctx context.Context, of dialect.Tool, anyOrder bool) (*grammar.Expr, []jsonschema.Unheld, error) {
@@ -288,22 +295,25 @@ func (w *writer) arguments(ctx context.Context, of dialect.Tool, anyOrder bool) 
 		}
 		return w.argument(of[0].Key, e), nil, w.b.Err()
 	}
+	if props := root.Member("properties"); props.Kind() == schema.Object && len(props.Items) == 0 && !root.Member("additionalProperties").Given() {
+		root = noArguments
+	}
 	s, err := jsonschema.Read(ctx, root)
 	if err != nil {
 		return nil, nil, err
 	}
 	switch w.Args {
 	case dialect.ArgsJSON:
-		return s.BuildObject(ctx, w.b, jsonschema.Options{AnyOrder: anyOrder})
+		return s.BuildObject(ctx, w.b, jsonschema.Options{Declared: true, AnyOrder: anyOrder, Blanks: w.spaced})
 	case dialect.ArgsMarked:
 		return s.BuildMembers(ctx, w.b, jsonschema.Members{Between: ",", Member: w.pair(":"), Others: 1,
-			Options: jsonschema.Options{AnyOrder: anyOrder, Compact: true, Mark: w.ask(w.Mark), Names: w.names(), Texts: w.without(w.Mark)}})
+			Options: jsonschema.Options{Declared: true, AnyOrder: anyOrder, Compact: true, Mark: w.ask(w.Mark), Names: w.names(), Texts: w.without(w.Mark)}})
 	case dialect.ArgsPython:
 		return s.BuildMembers(ctx, w.b, jsonschema.Members{Between: ", ", Member: w.pair("="), Others: 1,
-			Options: jsonschema.Options{AnyOrder: anyOrder, Python: true, Names: w.pythonNames()}})
+			Options: jsonschema.Options{Declared: true, AnyOrder: anyOrder, Python: true, Names: w.pythonNames()}})
 	}
 	t := w.tags()
-	m := jsonschema.Members{Member: t.member, Others: 1, Options: jsonschema.Options{AnyOrder: anyOrder, Names: w.names(), Texts: t.texts}}
+	m := jsonschema.Members{Member: t.member, Others: 1, Options: jsonschema.Options{Declared: true, AnyOrder: anyOrder, Names: w.names(), Texts: t.texts}}
 	if strings.Count(w.Param, "$key") > 1 { // nothing could tell that both are the same
 		m.Others = 0
 	}

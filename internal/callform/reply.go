@@ -57,7 +57,7 @@ func (w *writer) free(m *maker, begins, behind bool) *grammar.Expr {
 		}
 	}
 	spelled(w)
-	if w.literal != nil {
+	if w.literal != nil && m.Object == nil {
 		plain := *w
 		plain.literal = nil
 		spelled(&plain)

@@ -36,7 +36,7 @@ var (
 func boundedTools(t testing.TB) []formTool {
 	return toolsOf(t, strings.NewReplacer(`{"type": "string"}`, `{"type": "string", "maxLength": 30}`, `["string", "null"]}`, `["string", "null"], "maxLength": 12}`,
 		`"minLength": 2}`, `"minLength": 2, "maxLength": 12}`, `{"type": "array",`, `{"type": "array", "maxItems": 3,`, `-[0-9]+$`, `-[0-9]{1,9}$`,
-		`"any": {}, "z": {"type": "string"}}`, `"any": {"type": ["string", "array"], "maxLength": 9, "items": {"type": ["integer", "boolean"]}, "maxItems": 3},
+		`"any": {}, "z": {"type": "string"}}, "additionalProperties": true`, `"any": {"type": ["string", "array"], "maxLength": 9, "items": {"type": ["integer", "boolean"]}, "maxItems": 3},
 			"z": {"type": "string", "maxLength": 30}}, "propertyNames": {"maxLength": 8}, "additionalProperties": {"type": ["boolean", "string"], "maxLength": 9}`).Replace(formTools))
 }
 

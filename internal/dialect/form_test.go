@@ -39,7 +39,7 @@ const formTools = `{
   "l": {"anyOf": [{"type": "string", "minLength": 2}, {"type": "array", "items": {"type": "integer"}}]}, "b": {"type": ["boolean", "null"]}}, "additionalProperties": false},
 "held": {"type": "object", "properties": {"id": {"type": "string", "pattern": "^[a-z]{2,4}-[0-9]+$"}, "short": {"type": "string", "minLength": 1, "maxLength": 8},
   "day": {"type": "string", "format": "date"}, "only": {"const": "this \"one\" </parameter>"}}, "required": ["id", "only"], "additionalProperties": false},
-"loose": {"type": "object", "properties": {"any": {}, "z": {"type": "string"}}},
+"loose": {"type": "object", "properties": {"any": {}, "z": {"type": "string"}}, "additionalProperties": true},
 "none": {"type": "object", "properties": {}, "additionalProperties": false}
 }`
 

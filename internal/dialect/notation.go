@@ -10,7 +10,7 @@ import (
 //
 //	$name    the tool          $quoted  the same, as a string of JSON
 //	$number  digits            $id      nine or more letters and digits
-//	$args    all arguments
+//	$args    all arguments         $blanks  white space, or none
 //	$key     a parameter       $value   its value        $kind  the type of its value, see Kind
 //	$[ … $]  what may be left out      $[ … $| … $]  one of both
 //
@@ -38,7 +38,7 @@ type Notation struct {
 // Beginnings is what the reader of a family may take for the beginning of a call: all else that a model writes is none. They are
 // texts as those of a Notation; $name and $quoted are the names of all tools then, and there are these words:
 //
-//	$blanks  blanks, or none    $head   what holds no Body
+//	$head    what holds no Body
 //	$ids     members of an object that say what a call is, and not of which tool
 type Beginnings struct {
 	Anywhere []string
@@ -106,6 +106,11 @@ func headNotation(before, call, between, after string) *Notation {
 // tagNotation is of calls with a tag around every parameter.
 func tagNotation(before, call, between, after, param string, ends ...string) *Notation {
 	return &Notation{Open: before, Call: call, Between: between, Close: after, Args: ArgsTags, Param: param, Ends: ends}
+}
+
+// Notation is calls as that object.
+func (o *Object) Notation() *Notation {
+	return headNotation("", o.CallOpen+`$blanks{$blanks"name"$blanks:$blanks$quoted$blanks,$blanks"arguments"$blanks:$blanks$args$blanks}$blanks`+o.CallClose, "", "")
 }
 
 // trimmed is a notation with line ends around values.

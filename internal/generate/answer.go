@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"hearth/internal/chat"
 	"hearth/internal/dialect"
@@ -146,6 +147,7 @@ type heldForm struct {
 	begun  string // of the text, by the prompt
 	begins place
 	lazy   bool       // the form is that of a whole reply, and free but for calls
+	loose  bool       // nobody asked for that: where it takes too much work the rest of the reply is free
 	calls  *heldForm  // is such a form, for where this one does not hold; nil: all is free there
 	others sample.Set // the tokens that end no reply: those of reasoning, which an answer follows
 	prompt *prompt
@@ -239,8 +241,9 @@ type answer struct {
 	beside *answer // of heldForm.calls, until the text is of the form
 	noCall bool    // what was written so far is none that fits
 	mask   sample.Set
-	met    sample.Set // see meet
-	ahead  stretcher  // of one that guides
+	met    sample.Set   // see meet
+	spent  *atomic.Bool // a loose form took too much work
+	ahead  stretcher    // of one that guides
 }
 
 type answerState uint8
@@ -270,7 +273,7 @@ const (
 
 // newAnswer begins one of n replies; nil if what the prompt has begun is not of the form.
 func (k *heldForm) newAnswer(n int) *answer {
-	x := &answer{heldForm: k, budget: grammar.NewBudget(n)}
+	x := &answer{heldForm: k, budget: grammar.NewBudget(n), spent: new(atomic.Bool)}
 	if k.raw {
 		x.state, x.ways = answerWrites, []way{{Matcher: k.vocab.Matcher(k.form.Grammar, x.budget)}}
 		if !x.ways[0].AcceptBytes([]byte(k.begun)) {
@@ -414,6 +417,7 @@ func (k *heldForm) guide(n int) *answer {
 	x.ahead = newStretcher(x.tok, k.begun)
 	if k.calls != nil {
 		x.beside = k.calls.guide(n)
+		x.beside.spent = x.spent
 	}
 	return x
 }
@@ -429,7 +433,7 @@ func formOutcome(r *chat.Request, p *prompt, text, calls *heldForm) chat.Outcome
 	switch {
 	case p.raw:
 	case r.Choice.Demands():
-		held, asked = calls.enforced(), true
+		held, asked = calls.enforced() && !calls.lazy, true
 	case r.Choice.Kind != chat.ChoiceNone && slices.ContainsFunc(r.Tools, func(t chat.Tool) bool { return t.Strict }):
 		held, asked = calls != nil && (held || !asked), true // strict tools are held to all of their schemas, or refused
 	}
@@ -442,12 +446,12 @@ func formOutcome(r *chat.Request, p *prompt, text, calls *heldForm) chat.Outcome
 	return chat.Unchecked
 }
 
-// first is what the reply may begin with; free that anything may, as far as the form goes.
-func (x *answer) first() (only sample.Set, free bool, err error) {
+// first is what the reply may begin with, nil for anything.
+func (x *answer) first() (only sample.Set, err error) {
 	if ids := x.stretch(); len(ids) > 0 {
 		only = make(sample.Set, (x.tok.Size()+63)/64)
 		only.Add(ids[0])
-		return only, false, nil
+		return only, nil
 	}
 	return x.only()
 }
@@ -467,7 +471,7 @@ func (x *answer) accept(id int32) error {
 		}
 	}
 	if x.state == answerWrites {
-		ok = len(x.ways) > 0 && x.ways[0].Accept(id)
+		ok = len(x.ways) > 0 && (x.ways[0].Accept(id) || x.lazy && x.ways[0].Done()) // one without a text may come beside calls
 	} else {
 		text := ""
 		if x.visible(id) {
@@ -475,21 +479,25 @@ func (x *answer) accept(id int32) error {
 		}
 		_, ok = x.take(nil, id, text)
 	}
-	if !ok && !x.budget.Spent() {
+	switch {
+	case ok || x.budget.Spent():
+	case x.loose:
+		x.leave()
+	default:
 		return chat.Invalidf(x.path, "the reply cannot be held to this form: %q came where it does not fit", x.tok.Bytes(id))
 	}
 	return nil
 }
 
-// follow says what may come now, unless that is on its way; free that anything may, as far as the form goes.
-func (x *answer) follow(coming bool) (c engine.Constraint, free bool) {
-	if coming {
-		return c, x.state == answerReasons || x.state == answerCalls
-	}
+// leave lets the rest of the reply be free.
+func (x *answer) leave() { x.state, x.ways = answerCalls, nil }
+
+// follow says what may come now.
+func (x *answer) follow() (c engine.Constraint) {
 	if c.Forced = x.stretch(); len(c.Forced) == 0 {
-		c.Mask, free, c.Err = x.only()
+		c.Mask, c.Err = x.only()
 	}
-	return c, free
+	return c
 }
 
 // stretch is what has to follow, where it is no choice of the model's.
@@ -531,7 +539,7 @@ func (x *answer) meet(some sample.Set) (sample.Set, error) {
 	if x.beside == nil || some == nil {
 		return some, nil
 	}
-	only, _, err := x.beside.only()
+	only, err := x.beside.only()
 	if only == nil {
 		return some, err
 	}
@@ -542,15 +550,14 @@ func (x *answer) meet(some sample.Set) (sample.Set, error) {
 	return x.met, err
 }
 
-// only is what may come now.
-func (x *answer) only() (only sample.Set, free bool, err error) {
+// only is what may come now, nil for anything.
+func (x *answer) only() (only sample.Set, err error) {
 	switch x.state {
 	case answerReasons:
-		only, err = x.meet(x.others)
-		return only, true, err
+		return x.meet(x.others)
 	case answerCalls:
 		if x.beside == nil {
-			return nil, true, nil
+			return nil, nil
 		}
 		return x.beside.only()
 	}
@@ -559,7 +566,7 @@ func (x *answer) only() (only sample.Set, free bool, err error) {
 		may := sample.Set(w.Allowed())
 		if w.kind == wayCalls {
 			if may, err = x.meet(may); err != nil {
-				return nil, false, err
+				return nil, err
 			}
 		}
 		done = done || w.kind == wayWrites && w.Done()
@@ -575,11 +582,16 @@ func (x *answer) only() (only sample.Set, free bool, err error) {
 			only = x.mask
 		}
 	}
-	if x.budget.Spent() {
-		return nil, false, chat.Boundf(chat.BoundForm, x.path, "holding the reply to this form takes too much work: it leaves open too many ways at once to read what was written; use a simpler one")
+	switch {
+	case x.budget.Spent() && x.loose:
+		x.leave()
+		x.spent.Store(true)
+		return nil, nil
+	case x.budget.Spent():
+		return nil, chat.Boundf(chat.BoundForm, x.path, "holding the reply to this form takes too much work: it leaves open too many ways at once to read what was written; use a simpler one")
 	}
 	if done && x.lazy && x.vocab.All(only) {
-		return nil, true, nil
+		return nil, nil
 	}
 	if done {
 		x.mask = append(x.mask[:0], only...)
@@ -592,7 +604,17 @@ func (x *answer) only() (only sample.Set, free bool, err error) {
 		only = x.mask
 	}
 	if only == nil {
-		return nil, false, chat.Invalidf(x.path, "the reply cannot be held to this form: no token of the vocabulary goes on with it")
+		return nil, chat.Invalidf(x.path, "the reply cannot be held to this form: no token of the vocabulary goes on with it")
 	}
-	return only, false, nil
+	return only, nil
+}
+
+// note tells of calls that were not kept to their tools since that took too much work. name is the tool that was called last.
+func (x *answer) note(usage *chat.Usage, name string) {
+	if x == nil || !x.spent.Load() {
+		return
+	}
+	if usage.Bounds = append(usage.Bounds, chat.BoundForm); name != "" && !slices.Contains(usage.Loose, name) {
+		usage.Loose = append(usage.Loose, name)
+	}
 }

@@ -23,14 +23,14 @@ type reply struct {
 	repaired func(dialect.Repair)
 	ends     bool      // runaway choices are ended
 	form     *heldForm // what the text is held to; nil: nothing
-	bound    *heldForm // what calls are held to; nil: nothing, or what a guide says
+	bound    *heldForm // what calls are held to; nil: nothing
 	outcome  chat.Outcome
 }
 
 // sequence is the tokens of a choice and what guides them.
 type sequence struct {
 	Stream
-	guide *guide // nil: the reply is free
+	guide *answer // nil: the reply is free
 }
 
 // choice turns the tokens of one sequence into events.

@@ -63,7 +63,7 @@ type Config struct {
 	ToolParser, ReasoningParser string
 	NoToolsInPrompt             bool // tools that the template has no place for are left out, not told of in the system text
 	NoToolRepair                bool // calls are taken as the model writes them
-	ConstrainTools              bool // calls are kept to the request's tools while they are written, see newCalls
+	ConstrainTools              bool // calls are kept to the request's tools while they are written where nobody asked for it, see newCalls
 
 	Warn func(line string) // is told, once, of something that requests ask for and do not get; may be nil
 }

@@ -21,11 +21,10 @@ type madeCalls struct {
 	any    map[string]error               // why the arguments of a tool are any object
 }
 
-// newCalls is the form of the calls that a request demands and the prompt begins, in the family's own notation, or of a reply
-// that is free but for its calls, where tools are strict. It is nil where the calls are not held to anything, or are guided and
-// none is strict. What follows it is read with nothing mended.
-func (a *answerForms) newCalls(ctx context.Context, m *prompter, r *chat.Request, p *prompt, guided bool) (*heldForm, error) {
-	n := a.family.Notation
+// newCalls is the form of the calls that a request demands and the prompt begins, in the family's own notation; or of a reply
+// that is free but for its calls, where tools are strict, or a setting has calls kept to their tools that nobody asked for. It is
+// nil where calls are free. What follows it is read with nothing mended, unless nobody asked for it.
+func (a *answerForms) newCalls(ctx context.Context, m *prompter, r *chat.Request, p *prompt) (*heldForm, error) {
 	demanded := p.forced != ""
 	strict := map[string]bool{}
 	for _, t := range r.Tools {
@@ -34,46 +33,71 @@ func (a *answerForms) newCalls(ctx context.Context, m *prompter, r *chat.Request
 	tools := slices.DeleteFunc(slices.Clone(p.options.Tools), func(t dialect.Tool) bool {
 		return r.Choice.Kind == chat.ChoiceNamed && demanded && t.Name != r.Choice.Name
 	})
-	isStrict := slices.ContainsFunc(tools, func(t dialect.Tool) bool { return strict[t.Name] })
-	if p.raw || n.Args == 0 || m.cfg.Unforced || len(p.stopIDs) == 0 || !demanded && !isStrict || demanded && guided && !isStrict {
+	asked := demanded || slices.ContainsFunc(tools, func(t dialect.Tool) bool { return strict[t.Name] })
+	kept := m.cfg.ConstrainTools && a.family.CallOpen != "" && len(tools) > 0
+	if p.raw || a.family.Notation.Args == 0 || m.cfg.Unforced || len(p.stopIDs) == 0 || !asked && !kept {
 		return nil, nil
 	}
-	o := callform.Options{One: r.Choice.Single, Literal: a.literal, Texts: inputTexts(r.Tools)}
-	for _, id := range a.stopIDs { // what ends a reply in the middle of a call lets no other follow
-		o.One = o.One || strings.Contains(n.Call, string(a.tok.Bytes(id)))
+	k := &heldForm{answerForms: a, path: "tools", raw: true, begun: a.literal(p.forced), lazy: !demanded, loose: !asked, prompt: p}
+	o := callform.Options{Literal: a.literal, Texts: inputTexts(r.Tools)}
+	if asked {
+		o.One = r.Choice.Single
+		for _, id := range a.stopIDs { // what ends a reply in the middle of a call lets no other follow
+			o.One = o.One || strings.Contains(a.family.Notation.Call, string(a.tok.Bytes(id)))
+		}
 	}
-	if !demanded {
+	if k.lazy {
 		o.Loose = func(tool string) bool { return !strict[tool] }
 		o.Begins, o.Within = a.family.Beginnings(), p.options.Continued || p.options.InReasoning
 	}
+	if k.loose {
+		o.Object, o.Begins, o.Within = a.family.Object, a.objects(), false
+	}
+	var err error
+	if k.form, err = a.callsForm(ctx, r, tools, o, k); err != nil && k.loose && ctx.Err() == nil {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	if err := strictTools(r, k.form.calls.unheld); err != nil {
+		return nil, err
+	}
+	k.vocab = a.vocab()
+	if k.newAnswer(1) == nil {
+		return nil, nil // the template has it otherwise
+	}
+	p.options.NoRepair = p.options.NoRepair || asked
+	return k, nil
+}
+
+// callsForm is such a form, which is made once for the same tools.
+func (a *answerForms) callsForm(ctx context.Context, r *chat.Request, tools []dialect.Tool, o callform.Options, k *heldForm) (*madeForm, error) {
 	var texts []string
 	for _, t := range tools {
-		texts = append(texts, t.Name, string(t.Schema.Raw), fmt.Sprint(strict[t.Name]))
+		texts = append(texts, t.Name, string(t.Schema.Raw), fmt.Sprint(o.Loose != nil && o.Loose(t.Name)))
 	}
 	for _, t := range r.Tools {
 		if t.Input != nil {
 			texts = append(texts, t.Name, fmt.Sprint(t.Input.Kind), t.Input.Source)
 		}
 	}
-	form, err := a.forms.get(fmt.Sprint("calls", demanded, o.One, o.Within), texts, func() (*madeForm, error) {
-		f, err := callform.New(ctx, n, tools, o)
+	return a.forms.get(fmt.Sprint("calls", k.lazy, k.loose, o.One, o.Within), texts, func() (*madeForm, error) {
+		f, err := callform.New(ctx, a.family.Notation, tools, o)
 		if err != nil {
-			return nil, callsError(r, err, demanded)
+			return nil, callsError(r, err, !k.lazy)
 		}
 		return &madeForm{Grammar: f.Grammar, calls: madeCalls{f.Unheld, f.Any}}, nil
 	})
-	if err != nil {
-		return nil, err
+}
+
+// objects are the beginnings of calls that nobody asked to be held: a mark that is a token of its own, or else one that begins a
+// line, since within a line the model only speaks of it.
+func (a *answerForms) objects() *dialect.Beginnings {
+	mark := a.family.CallOpen
+	if id, ok := a.tok.ID(mark); ok && string(a.tok.Bytes(id)) == mark {
+		return &dialect.Beginnings{Anywhere: []string{mark}}
 	}
-	if err := strictTools(r, form.calls.unheld); err != nil {
-		return nil, err
-	}
-	k := &heldForm{answerForms: a, vocab: a.vocab(), form: form, path: "tools", raw: true, begun: a.literal(p.forced), lazy: !demanded, prompt: p}
-	if k.newAnswer(1) == nil {
-		return nil, nil // the template has it otherwise
-	}
-	p.options.NoRepair = true
-	return k, nil
+	return &dialect.Beginnings{Answers: []string{mark}, Behind: []string{"\n"}}
 }
 
 // callsError is what a request gets whose calls no grammar can be made of.

@@ -28,7 +28,6 @@ import (
 // Generator is a chat.Generator for one local model, safe for concurrent use.
 type Generator struct {
 	*prompter
-	calls    *calls // nil: they are not guided
 	answers  *answerForms
 	warnings []string
 	repairs  repairs
@@ -47,7 +46,7 @@ func New(cfg Config) (*Generator, error) {
 		return nil, err
 	}
 	g := &Generator{prompter: newPrompter(cfg, family, p), warnings: warnings}
-	g.calls, g.answers = newCalls(&g.output, cfg.ConstrainTools), newAnswerForms(&g.output)
+	g.answers = newAnswerForms(&g.output)
 	g.cfg.Info = g.described(p)
 	if p != nil {
 		g.warnings = append(g.warnings, p.warnings()...)
@@ -209,21 +208,17 @@ func (g *Generator) maxTokens(r *chat.Request, p *prompt) int {
 
 // submit queues a prompt, once for each choice.
 func (g *Generator) submit(ctx context.Context, r *chat.Request, p *prompt) (*reply, error) {
-	form, err := g.calls.newForm(r, p)
-	if err != nil {
-		return nil, err
-	}
 	if err := g.answers.forms.checkInputs(ctx, r.Tools); err != nil {
 		return nil, err
 	}
-	calls, err := g.answers.newCalls(ctx, g.prompter, r, p, form != nil)
+	calls, err := g.answers.newCalls(ctx, g.prompter, r, p)
 	if err != nil {
 		return nil, err
 	}
-	if calls != nil {
-		form = nil
-	} else if err := checkSchemas(ctx, r, p); err != nil {
-		return nil, err
+	if calls == nil {
+		if err := checkSchemas(ctx, r, p); err != nil {
+			return nil, err
+		}
 	}
 	text, err := g.answers.newHeldForm(ctx, g.prompter, r, p)
 	if err != nil {
@@ -239,8 +234,8 @@ func (g *Generator) submit(ctx context.Context, r *chat.Request, p *prompt) (*re
 		ends: g.cfg.RunawayStop && greedy(ep.Sampling), form: text, bound: calls, outcome: formOutcome(r, p, text, calls)}
 	advice := g.advice(r, p)
 	for i := range n {
-		re.seqs[i].guide = g.calls.newGuide(r, p, form)
-		if ep.Constrain, ep.Mask, err = constrain(g.newBudget(p), held.guide(n), re.seqs[i].guide); err != nil {
+		re.seqs[i].guide = held.guide(n)
+		if ep.Constrain, ep.Mask, err = constrain(g.newBudget(p), re.seqs[i].guide); err != nil {
 			return nil, err
 		}
 		if advice != nil {

@@ -44,20 +44,27 @@ func (m *monkey) hasten(t *testing.T) {
 
 func (m *monkey) Submit(_ context.Context, p engine.Prompt) (Stream, error) {
 	m.prompts = append(m.prompts, p)
-	return &typing{scriptStream: scriptStream{script: m.script, constrain: p.Constrain}, monkey: m, only: p.Mask, open: m.open}, nil
+	return &typing{scriptStream: scriptStream{script: m.script, constrain: p.Constrain}, monkey: m, stops: p.StopIDs, only: p.Mask, open: m.open}, nil
 }
 
 type typing struct {
 	scriptStream
 	monkey *monkey
+	stops  []int32
 	only   sample.Set
 	open   []int32
+	forced []int32
 	typed  int
 }
 
 func (s *typing) Next() (engine.Token, error) {
 	var id int32
 	switch {
+	case len(s.forced) > 0:
+		id, s.forced = s.forced[0], s.forced[1:]
+		if len(s.open) > 0 && s.open[0] == id {
+			s.open = s.open[1:]
+		}
 	case len(s.open) > 0:
 		id, s.open = s.open[0], s.open[1:]
 	case s.only == nil || s.typed > s.monkey.most:
@@ -76,7 +83,14 @@ func (s *typing) Next() (engine.Token, error) {
 		}
 		id = may[s.monkey.r.IntN(len(may))]
 	}
-	s.only = s.constrain(id).Mask
+	if slices.Contains(s.stops, id) {
+		return engine.Token{}, io.EOF
+	}
+	c := s.constrain(id)
+	if c.Err != nil {
+		return engine.Token{}, &engine.ConstraintError{Err: c.Err}
+	}
+	s.only, s.forced = c.Mask, append(s.forced, c.Forced...)
 	return engine.Token{ID: id}, nil
 }
 
@@ -184,13 +198,14 @@ func TestGuideLeavesAlone(t *testing.T) {
 
 	g, m := newMonkey(t, "")
 	events(t, g, request())
-	constrain, inside := m.prompts[0].Constrain, false
+	constrain, inside, coming := m.prompts[0].Constrain, false, []int32(nil)
 	for _, id := range transcript.NewGuard(g.cfg.Tokenizer, nil).Plain("Use <think>\n\n</think>\n\n{\"name\": \"x\"}<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {}}\n</tool_call> so") {
 		text, _ := g.cfg.Tokenizer.Token(id)
 		inside = text == "<tool_call>" || inside && text != "</tool_call>"
-		only := constrain(id).Mask
-		if (only != nil) != inside || only.Has(imEnd) {
-			t.Errorf("after %q: restricted %v, the turn may end %v", text, only != nil, only.Has(imEnd))
+		c := constrain(id)
+		coming = append(coming[min(len(coming), 1):], c.Forced...)
+		if only := c.Mask; c.Err != nil || (only != nil || len(coming) > 0) != inside || only.Has(imEnd) {
+			t.Errorf("after %q: restricted %v, the turn may end %v, %v", text, only != nil, only.Has(imEnd), c.Err)
 		}
 	}
 }
@@ -239,31 +254,33 @@ func TestEndless(t *testing.T) {
 // TestGuideSpent: whose budget is spent goes on free, and it is told, but where a call was asked for.
 func TestGuideSpent(t *testing.T) {
 	g, _ := newMonkey(t, "")
-	open := g.calls.open
-	for name, choice := range map[string]chat.ToolChoice{"auto": {}, "demanded": {Kind: chat.ChoiceRequired}} {
-		r := &chat.Request{Messages: []chat.Message{text(chat.User, "Hi")}, Tools: weather(), Choice: choice}
+	open, _ := g.tok.ID(g.family.CallOpen)
+	for name, r := range map[string]*chat.Request{"auto": {Tools: weather()}, "strict": {Tools: heldTools()}} {
+		r.Messages = []chat.Message{text(chat.User, "Hi")}
 		p, err := g.prompt(t.Context(), r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		form, err := g.calls.newForm(r, p)
+		k, err := g.answers.newCalls(t.Context(), g.prompter, r, p)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.N = 1 << 30 // so many replies that nothing is left for one
-		u := g.calls.newGuide(r, p, form)
-		_, _, err = constrain(g.newBudget(p), nil, u)
+		x := k.guide(1 << 30) // so many replies that nothing is left for one
+		_, only, err := constrain(g.newBudget(p), x)
 		var e *chat.Error
-		if demanded := name == "demanded"; errors.As(err, &e) != demanded || demanded && (e.Kind != chat.Invalid || e.Bound != chat.BoundForm) {
+		if asked := name != "auto"; errors.As(err, &e) != asked || asked && (e.Kind != chat.Invalid || e.Bound != chat.BoundForm) {
 			t.Fatalf("%s: %v", name, err)
-		} else if demanded {
+		} else if asked {
 			continue
 		}
-		if only, err := u.next(open); only != nil || err != nil {
+		if err := x.accept(open); err != nil || only != nil || x.within() {
+			t.Errorf("limited to %v, %v", only, err)
+		}
+		if only, err := x.only(); only != nil || err != nil {
 			t.Errorf("limited to %v, %v", only, err)
 		}
 		var usage chat.Usage
-		u.note(&usage, "dig")
+		x.note(&usage, "dig")
 		if !slices.Equal(usage.Bounds, []chat.Bound{chat.BoundForm}) || !slices.Equal(usage.Loose, []string{"dig"}) {
 			t.Errorf("%+v", usage)
 		}

@@ -196,7 +196,7 @@ func (p *prompt) remember(h *transcript.History, ids []int32, whole bool) {
 }
 
 // forcedOpening is the start of a call to continue the prompt with, when the request demands a call. What follows it,
-// the arguments and for "required" the name too, stays the model's, within what newCalls or newGuide keeps it to. Formats
+// the arguments and for "required" the name too, stays the model's, within what newCalls keeps it to. Formats
 // without such an opening, and requests that continue a message, get none.
 func (m *prompter) forcedOpening(r *chat.Request) string {
 	if m.cfg.Unforced || m.family.Force == nil || len(r.Tools) == 0 || r.Messages[len(r.Messages)-1].Role == chat.Assistant {

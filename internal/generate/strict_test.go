@@ -145,12 +145,12 @@ func TestStrictHolds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		k, err := g.answers.newCalls(t.Context(), g.prompter, r, p, false)
+		k, err := g.answers.newCalls(t.Context(), g.prompter, r, p)
 		if err != nil || !p.options.NoRepair {
 			t.Fatal(err)
 		}
 		x := k.guide(1)
-		only, _, err := x.only()
+		only, err := x.only()
 		ids := newDrawer(t, g, bad).says
 		for i, id := range ids {
 			if may := only == nil || only.Has(id); may == (i == len(ids)-1) {
@@ -161,7 +161,7 @@ func TestStrictHolds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if only, _, err = x.only(); err != nil {
+			if only, err = x.only(); err != nil {
 				t.Fatal(err)
 			}
 		}

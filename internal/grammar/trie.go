@@ -146,3 +146,6 @@ func kindOf(b byte) charKinds {
 	}
 	return otherASCII
 }
+
+// breaks tells whether a byte does something in a string other than to stand for itself.
+func breaks(b byte) bool { return b < ' ' || b == '"' || b == '\\' }

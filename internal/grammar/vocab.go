@@ -18,27 +18,6 @@ type Vocab struct {
 	cache   maskCache
 }
 
-// CallVocab is the same for a CallMatcher.
-type CallVocab struct {
-	plain []uint64 // tokens that stay within a JSON string wherever they come in it
-	all   tree
-	rest  tree // the tokens that are not plain
-}
-
-// tree is a trie whose nodes are in the order of a walk, a node before what is below it. Where most tokens fit, as in a text of a
-// call, that takes half the time of a trie in rows.
-type tree struct {
-	nodes []node
-	ids   []int32
-}
-
-type node struct {
-	b        byte
-	depth    uint16 // 1 for the first byte of a token
-	end      int32  // the first node that is not below this one
-	from, to int32  // ids of the tokens that end here
-}
-
 // longestToken bounds the depth of a tree; longer ones are never allowed. The longest of known vocabularies have 256 bytes.
 const longestToken = 1 << 10
 
@@ -66,22 +45,6 @@ func NewVocab(size int, text func(id int32) []byte) *Vocab {
 		})
 		v.tries[i] = newTrie(tier)
 	}
-	return v
-}
-
-// NewCallVocab takes what NewVocab does.
-func NewCallVocab(size int, text func(id int32) []byte) *CallVocab {
-	v := &CallVocab{plain: make([]uint64, maskWords(size))}
-	all := tokens(size, text)
-	var rest []token
-	for _, t := range all {
-		if slices.IndexFunc(t.text, breaks) < 0 {
-			v.plain[t.id/64] |= 1 << (t.id % 64)
-		} else {
-			rest = append(rest, t)
-		}
-	}
-	v.all, v.rest = newTree(all), newTree(rest)
 	return v
 }
 
@@ -148,35 +111,4 @@ func (v *Vocab) All(mask []uint64) bool {
 		n += bits.OnesCount64(w)
 	}
 	return n == 0
-}
-
-// breaks tells whether a byte does something in a string other than to stand for itself.
-func breaks(b byte) bool { return b < ' ' || b == '"' || b == '\\' }
-
-func newTree(tokens []token) tree {
-	slices.SortFunc(tokens, func(a, b token) int { return bytes.Compare(a.text, b.text) })
-	var t tree
-	var open []int32 // nodes on the way to the last token
-	var last []byte
-	for _, k := range tokens {
-		common := 0
-		for common < len(last) && common < len(k.text) && last[common] == k.text[common] {
-			common++
-		}
-		for _, n := range open[common:] {
-			t.nodes[n].end = int32(len(t.nodes))
-		}
-		open = open[:common]
-		for i := common; i < len(k.text); i++ {
-			open = append(open, int32(len(t.nodes)))
-			t.nodes = append(t.nodes, node{b: k.text[i], depth: uint16(i + 1), from: int32(len(t.ids)), to: int32(len(t.ids))})
-		}
-		t.ids = append(t.ids, k.id)
-		t.nodes[open[len(open)-1]].to = int32(len(t.ids))
-		last = k.text
-	}
-	for _, n := range open {
-		t.nodes[n].end = int32(len(t.nodes))
-	}
-	return t
 }

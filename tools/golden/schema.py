@@ -1,6 +1,6 @@
-"""Values of JSON Schemas, and whether jsonschema says that they are valid, for package grammar.
+"""Values of JSON Schemas, and whether jsonschema says that they are valid, for package callform.
 
-    python tools/golden/schema.py internal/grammar/testdata/schema.json
+    python tools/golden/schema.py internal/callform/testdata/schema.json
 
 Values are made at random for a schema's own properties, and then spoiled: types changed, members taken out, names that
 nobody has put in. The schemas are of the kinds that tools have.

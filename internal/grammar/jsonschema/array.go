@@ -57,7 +57,7 @@ func (c *compiler) array(f *form) *grammar.Expr {
 	if body == nil {
 		body = c.elements(f, prefix, n)
 	}
-	return c.b.Seq(c.b.Literal("["), body, c.b.Literal("]"))
+	return c.between("[", "]", body)
 }
 
 // elements is the elements of an array.

@@ -14,6 +14,7 @@ type compiler struct {
 	b            *grammar.Builder
 	o            Options
 	comma, colon *grammar.Expr
+	blanks       *grammar.Expr
 	char         *grammar.Expr            // any character within quotes
 	exprOf       map[string]*grammar.Expr // of values, by the rules that they follow
 	ruleOf       map[string]*grammar.Rule // of arrays and objects likewise
@@ -31,9 +32,27 @@ type compiler struct {
 
 func newCompiler(r *reader, b *grammar.Builder, o Options) *compiler {
 	comma, colon := o.between()
-	return &compiler{reader: r, b: b, o: o, comma: b.Literal(comma), colon: b.Literal(colon), char: o.chars(b, everyChar),
+	c := &compiler{reader: r, b: b, o: o, comma: b.Literal(comma), colon: b.Literal(colon), char: o.chars(b, everyChar),
 		exprOf: map[string]*grammar.Expr{}, ruleOf: map[string]*grammar.Rule{}, named: map[*grammar.Expr]*grammar.Rule{},
 		patternExprs: map[string]*grammar.Expr{}, formatExprs: map[pattern]*grammar.Expr{}, steps: map[int]*grammar.Expr{}}
+	if c.blanks = b.Empty(); o.Blanks {
+		c.blanks = Blanks(b)
+		c.comma, c.colon = b.Seq(c.blanks, b.Literal(","), c.blanks), b.Seq(c.blanks, b.Literal(":"), c.blanks)
+	}
+	return c
+}
+
+// mostBlanks is how many blanks may come in a row: a model that writes nothing else comes to an end.
+const mostBlanks = 64
+
+// Blanks is white space as JSON has it.
+func Blanks(b *grammar.Builder) *grammar.Expr {
+	return b.Repeat(b.Choice(" ", "\t", "\r", "\n"), 0, mostBlanks)
+}
+
+// between is what stands within brackets.
+func (c *compiler) between(open, close string, e *grammar.Expr) *grammar.Expr {
+	return c.b.Seq(c.b.Literal(open), c.blanks, e, c.blanks, c.b.Literal(close))
 }
 
 // define gives the rules that were met their expressions, and those that are met by that.
@@ -168,8 +187,8 @@ func (c *compiler) any() *grammar.Expr {
 	c.anything = b.Ref(value)
 	str := c.quoted(b.Repeat(c.char, 0, -1))
 	each := b.Or(c.anything, digits{b}.any())
-	b.Define(list, b.Seq(b.Literal("["), c.list(each, anyMany), b.Literal("]")))
-	b.Define(members, b.Seq(b.Literal("{"), c.list(b.Seq(c.name(b.Repeat(c.char, 0, -1)), each), anyMany), b.Literal("}")))
+	b.Define(list, c.between("[", "]", c.list(each, anyMany)))
+	b.Define(members, c.between("{", "}", c.list(b.Seq(c.name(b.Repeat(c.char, 0, -1)), each), anyMany)))
 	b.Define(value, b.Or(str, b.Ref(list), b.Ref(members), b.Choice(c.o.word("true"), c.o.word("false"), c.o.word("null"))))
 	return c.anything
 }

@@ -21,6 +21,7 @@ import (
 // Options say how values are written.
 type Options struct {
 	Compact bool   // "," and ":" instead of ", " and ": "
+	Blanks  bool   // any white space where JSON has some, but for lists and objects that a schema spells out
 	Python  bool   // True, False and None
 	Mark    string // stands around texts, which are written as they are, instead of quotes; names stand bare
 	// AnyOrder lets members come in any order, but where which of them are there is counted or depends on others.

@@ -206,6 +206,22 @@ func TestOptions(t *testing.T) {
 	}
 }
 
+// TestBlanks: any white space may stand where JSON has some, up to a bound.
+func TestBlanks(t *testing.T) {
+	g, _, err := read(t, `{"properties": {"a": {"items": {"type": "integer"}}, "b": {}}}`).Grammar(context.Background(), Options{Blanks: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]bool{
+		`{"a":[1,2],"b":{}}`: true, "{\n\t\"a\" : [ 1\r\n,\t2 ] , \"b\":{ \"x\" :[ ] } }": true, `{ }`: true, `{"a" :[1 2]}`: false, `{"a": [1 ,]}`: false, ` {}`: false,
+		"{" + strings.Repeat(" ", mostBlanks) + `"a": []}`: true, `{"a":` + strings.Repeat(" ", mostBlanks+1) + `[]}`: false,
+	} {
+		if follows(g, text) != want {
+			t.Errorf("%q is written: %v", text, !want)
+		}
+	}
+}
+
 // TestDeclared: objects that name members have no others, unless a keyword says which.
 func TestDeclared(t *testing.T) {
 	for of, texts := range map[string]string{

@@ -38,7 +38,7 @@ const mostSome = 3
 
 // object is the objects of a form.
 func (c *compiler) object(f *form) *grammar.Expr {
-	return c.b.Seq(c.b.Literal("{"), c.members(f), c.b.Literal("}"))
+	return c.between("{", "}", c.members(f))
 }
 
 // members is what is in them.
