@@ -105,6 +105,7 @@ func TestBeside(t *testing.T) {
 	var cases []suiteCase
 	if *suite != "" {
 		cases, _ = suiteCases(t)
+		c.r.Shuffle(len(cases), func(i, k int) { cases[i], cases[k] = cases[k], cases[i] })
 	}
 	var before syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &before); err != nil {
