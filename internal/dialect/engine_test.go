@@ -125,10 +125,12 @@ func speaks(t *testing.T, f *dialect.Family, cfg generate.Config, template strin
 
 type saidKey struct{}
 
+type saidTokens struct{ prompt, ids []int32 }
+
 // spokenStream notes what a request's only choice said, behind its prompt.
 type spokenStream struct {
 	generate.Stream
-	said *[]int32
+	said *saidTokens
 }
 
 func (m *spoken) Context() int { return m.inner.Context() }
@@ -138,15 +140,15 @@ func (m *spoken) Submit(ctx context.Context, p engine.Prompt) (generate.Stream, 
 	if err != nil {
 		return nil, err
 	}
-	said := ctx.Value(saidKey{}).(*[]int32)
-	*said = slices.Clone(p.Tokens)
+	said := ctx.Value(saidKey{}).(*saidTokens)
+	said.prompt = slices.Clone(p.Tokens)
 	return &spokenStream{s, said}, nil
 }
 
 func (s *spokenStream) Next() (engine.Token, error) {
 	tok, err := s.Stream.Next()
 	if err == nil {
-		*s.said = append(*s.said, tok.ID)
+		s.said.ids = append(s.said.ids, tok.ID)
 	}
 	return tok, err
 }
@@ -156,7 +158,7 @@ type heardCall struct{ name, args string }
 
 // call asks for a call and gives what the client got, with all that the model said, from where its prompt begins the call.
 func (m *spoken) call(t *testing.T, f *dialect.Family, r *chat.Request) (calls []heardCall, text, raw string, finish chat.Finish, err error) {
-	var said []int32
+	var said saidTokens
 	seq, err := m.Generate(context.WithValue(t.Context(), saidKey{}, &said), r)
 	if err != nil {
 		return nil, "", "", "", err
@@ -174,25 +176,21 @@ func (m *spoken) call(t *testing.T, f *dialect.Family, r *chat.Request) (calls [
 			finish = e.Finish
 		}
 	}
-	prompt, err := m.Render(t.Context(), r)
-	if err != nil {
-		return nil, "", "", "", err
-	}
+	prompt := string(m.bytes(said.prompt))
 	begun := ""
 	for _, name := range append([]string{""}, toolNames(r.Tools)...) {
 		if s := f.Force(name); len(s) > len(begun) && strings.HasSuffix(prompt, strings.TrimRight(s, " ")) {
 			begun = strings.TrimRight(s, " ")
 		}
 	}
-	var bytes []byte
-	for _, id := range said {
-		bytes = append(bytes, m.tok.Bytes(id)...)
+	return calls, text, begun + string(m.bytes(said.ids)), finish, nil
+}
+
+func (m *spoken) bytes(ids []int32) (text []byte) {
+	for _, id := range ids {
+		text = append(text, m.tok.Bytes(id)...)
 	}
-	all := string(bytes)
-	if !strings.HasPrefix(all, prompt) {
-		return nil, "", "", "", fmt.Errorf("the prompt is %q, and the tokens are %q", prompt, all)
-	}
-	return calls, text, begun + all[len(prompt):], finish, nil
+	return text
 }
 
 func toolNames(tools []chat.Tool) (names []string) {

@@ -316,7 +316,7 @@ func explain(s *Schema, g *grammar.Grammar, unheld []Unheld, text string, theirs
 	bare := quotedText.ReplaceAllString(text, "")
 	v, err := schema.Parse([]byte(text))
 	switch {
-	case err != nil && theirs && exponents.MatchString(bare):
+	case err != nil && theirs && (exponents.MatchString(bare) || long.MatchString(bare)):
 		return "there: a number that float64 has not", true
 	case err != nil:
 		return "no JSON", theirs && (valid == nil || !*valid)
