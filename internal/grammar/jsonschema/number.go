@@ -12,6 +12,7 @@ import (
 // Bounds of numbers as they are written.
 const (
 	mostDigits    = 64      // before the point and behind it, where the schema has none of more: a model in a loop comes to an end
+	surely        = 15      // digits that float64 tells apart
 	mostMultiples = 1 << 12 // that are listed
 	mostRemainder = 1 << 12 // states of a search for multiples
 	mostFractions = 1000    // multiples of a step between 0 and 1
@@ -216,6 +217,24 @@ func (d digits) decimals(low, high *bound) *grammar.Expr {
 	return b.Or(alts...)
 }
 
+// apart leaves out the numbers of so many digits that a reader with float64 would take them for a bound that is not among them.
+func (d digits) apart(e *grammar.Expr, low, high *bound) *grammar.Expr {
+	b, most, needed := d.b, mostDigits, 1
+	for _, x := range []*bound{low, high} {
+		if x == nil {
+			continue
+		}
+		whole, fraction := x.parts()
+		if needed = max(needed, len(fraction)+1); x.exclusive {
+			most = min(most, surely-len(whole))
+		}
+	}
+	if most == mostDigits {
+		return e
+	}
+	return b.And(e, b.Seq(b.Optional(b.Literal("-")), d.some(1, -1), b.Optional(b.Seq(b.Literal("."), d.some(1, max(most, needed))))))
+}
+
 // integers is whole numbers between two, either of which may be nil.
 func (d digits) integers(low, high *big.Int) *grammar.Expr {
 	b := d.b
@@ -304,7 +323,7 @@ func (c *compiler) number(f *form) *grammar.Expr {
 	case n.free() && want == number:
 		e = d.any()
 	default:
-		e = d.decimals(n.min, n.max)
+		e = d.apart(d.decimals(n.min, n.max), n.min, n.max)
 	}
 	if want == fraction {
 		e = b.And(e, b.Seq(b.Optional(b.Literal("-")), d.from("0", ""), b.Literal("."), d.notZero()))
