@@ -36,6 +36,9 @@ func newScripted() *server.Server {
 
 func script(r *chat.Request) ([]wiretest.Step, error) {
 	usage := chat.Usage{Prompt: 20, Cached: 8}
+	if r.Form != nil {
+		usage.Form = chat.Unchecked // a script is held to nothing
+	}
 	steps := []wiretest.Step{{Event: chat.Event{Kind: chat.EventStart, Usage: &usage}}}
 	add := func(e chat.Event) { steps = append(steps, wiretest.Step{Event: e}) }
 	end := func(f chat.Finish) {
