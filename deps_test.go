@@ -23,7 +23,7 @@ var layers = map[string][]string{
 		"convert", "tokenizer", "backend", "backend/cpu", "kernel", "kv", "quant", "config", "console", "demo", "regular"},
 
 	"server":         {"wire", "chat", "config"},
-	"wire":           {"chat", "schema", "grammar", "grammar/gbnf", "grammar/jsonschema", "grammar/lark", "grammar/regex"},
+	"wire":           {"chat", "schema", "grammar", "grammar/jsonschema", "textform"},
 	"wire/anthropic": {"wire", "chat"},
 	"wire/openai":    {"wire", "chat"},
 	"wire/responses": {"wire", "wire/openai", "chat", "store"},
@@ -32,9 +32,10 @@ var layers = map[string][]string{
 	"catalog":        {"chat", "hub", "dialect", "generate", "embed", "engine", "remote", "model", "tokenizer", "backend", "kv", "config", "demo", "script", "tier", "regular"},
 	"embed":          {"chat", "tokenizer", "model", "backend", "watchdog"},
 	"script":         {"chat", "generate", "tokenizer", "engine", "kv", "regular"},
-	"generate":       {"callform", "chat", "jinja", "tokenizer", "dialect", "transcript", "grammar", "grammar/regex", "grammar/gbnf", "grammar/jsonschema", "grammar/lark", "schema", "engine", "sample", "regular", "jsonc"},
+	"generate":       {"callform", "chat", "jinja", "tokenizer", "dialect", "transcript", "grammar", "grammar/jsonschema", "textform", "schema", "engine", "sample", "regular", "jsonc"},
 	"dialect":        {"schema"},
 	"callform":       {"dialect", "grammar", "grammar/jsonschema", "schema"},
+	"textform":       {"chat", "grammar", "grammar/gbnf", "grammar/jsonschema", "grammar/lark", "grammar/regex", "schema"},
 	"transcript":     {"tokenizer", "retention"},
 
 	"engine/enginetest": {"engine", "model", "backend", "backend/cpu", "quant"},

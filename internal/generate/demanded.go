@@ -13,6 +13,7 @@ import (
 	"hearth/internal/dialect"
 	"hearth/internal/grammar"
 	"hearth/internal/grammar/jsonschema"
+	"hearth/internal/textform"
 )
 
 // madeCalls is what else there is of a form of calls.
@@ -161,7 +162,7 @@ func inputTexts(tools []chat.Tool) map[string]callform.Text {
 	for _, t := range tools {
 		if f := t.Input; f != nil {
 			texts[t.Name] = func(ctx context.Context, b *grammar.Builder) (*grammar.Expr, error) {
-				e, err := textsOf(ctx, b, f)
+				e, err := textform.Build(ctx, b, f)
 				if err != nil {
 					return nil, formError(f.Path, err)
 				}
@@ -190,7 +191,7 @@ func (k *forms) checkInputs(ctx context.Context, tools []chat.Tool) error {
 		var rules []*grammar.Rule
 		var all []*grammar.Expr
 		for _, f := range inputs {
-			e, err := textsOf(ctx, b, f)
+			e, err := textform.Build(ctx, b, f)
 			if err = cmp.Or(err, b.Err(), context.Cause(ctx)); err != nil {
 				return nil, formError(f.Path, err)
 			}

@@ -12,11 +12,8 @@ import (
 
 	"hearth/internal/chat"
 	"hearth/internal/grammar"
-	"hearth/internal/grammar/gbnf"
 	"hearth/internal/grammar/jsonschema"
-	"hearth/internal/grammar/lark"
-	"hearth/internal/grammar/regex"
-	"hearth/internal/schema"
+	"hearth/internal/textform"
 )
 
 // Bounds of what is kept of forms that requests asked for: their grammars learn as they are followed, which is bounded too.
@@ -45,11 +42,11 @@ type madeForm struct {
 // of gives the grammar of a form.
 func (k *forms) of(ctx context.Context, f *chat.Form) (*madeForm, error) {
 	return k.get(fmt.Sprint(f.Kind), append([]string{f.Source}, f.Choices...), func() (*madeForm, error) {
-		m, err := makeForm(ctx, f)
+		g, unheld, err := textform.Grammar(ctx, f)
 		if err != nil {
 			return nil, formError(f.Path, err)
 		}
-		return m, nil
+		return &madeForm{Grammar: g, unheld: unheld}, nil
 	})
 }
 
@@ -104,46 +101,6 @@ func formKey(kind string, texts []string) (key [sha256.Size]byte, bytes int) {
 	}
 	h.Sum(key[:0])
 	return key, bytes
-}
-
-// makeForm compiles a form.
-func makeForm(ctx context.Context, f *chat.Form) (m *madeForm, err error) {
-	m = &madeForm{}
-	switch f.Kind {
-	case chat.FormObject:
-		m.Grammar, _, err = ofSchema(ctx, `{"type": "object"}`)
-	case chat.FormSchema:
-		m.Grammar, m.unheld, err = ofSchema(ctx, f.Source)
-	case chat.FormRegex:
-		m.Grammar, err = regex.Grammar(f.Source, regex.Options{Python: true})
-	case chat.FormChoice:
-		m.Grammar, err = grammar.OneOf(f.Choices...)
-	case chat.FormGBNF:
-		m.Grammar, err = gbnf.Compile(ctx, f.Source, gbnf.Options{})
-	case chat.FormLark:
-		m.Grammar, err = lark.Compile(ctx, f.Source)
-	}
-	return m, err
-}
-
-// textsOf adds the texts of a form of either of these kinds to a grammar.
-func textsOf(ctx context.Context, b *grammar.Builder, f *chat.Form) (*grammar.Expr, error) {
-	if f.Kind == chat.FormLark {
-		return lark.Build(ctx, b, f.Source)
-	}
-	return regex.Compile(b, f.Source, regex.Options{Python: true})
-}
-
-func ofSchema(ctx context.Context, source string) (*grammar.Grammar, []jsonschema.Unheld, error) {
-	root, err := schema.Parse([]byte(source))
-	if err != nil {
-		return nil, nil, err
-	}
-	s, err := jsonschema.Read(ctx, root)
-	if err != nil {
-		return nil, nil, err
-	}
-	return s.Grammar(ctx, jsonschema.Options{Declared: true})
 }
 
 // formError is what a request gets of whose form no grammar can be made.

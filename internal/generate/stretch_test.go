@@ -16,6 +16,7 @@ import (
 	"hearth/internal/grammar"
 	"hearth/internal/grammar/regex"
 	"hearth/internal/sample"
+	"hearth/internal/textform"
 	"hearth/internal/tokenizer"
 )
 
@@ -134,7 +135,7 @@ func TestStretches(t *testing.T) {
 			}
 			for range n {
 				w := r.object(2)
-				g, _, err := ofSchema(t.Context(), w.schema)
+				g, _, err := textform.Grammar(t.Context(), &chat.Form{Kind: chat.FormSchema, Source: w.schema})
 				if err != nil {
 					t.Fatalf("%s: %v", w.schema, err)
 				}
@@ -360,7 +361,7 @@ func BenchmarkStretch(b *testing.B) {
 		b.Fatal(err)
 	}
 	vocab := grammar.NewVocab(tok.Size(), tok.Bytes)
-	g, _, err := ofSchema(b.Context(), `{"type": "object", "properties": {"title": {"type": "string"}, "price_in_euros": {"type": "number"}}, "required": ["title", "price_in_euros"], "additionalProperties": false}`)
+	g, _, err := textform.Grammar(b.Context(), &chat.Form{Kind: chat.FormSchema, Source: `{"type": "object", "properties": {"title": {"type": "string"}, "price_in_euros": {"type": "number"}}, "required": ["title", "price_in_euros"], "additionalProperties": false}`})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -9,11 +9,9 @@ import (
 
 	"hearth/internal/chat"
 	"hearth/internal/grammar"
-	"hearth/internal/grammar/gbnf"
 	"hearth/internal/grammar/jsonschema"
-	"hearth/internal/grammar/lark"
-	"hearth/internal/grammar/regex"
 	"hearth/internal/schema"
+	"hearth/internal/textform"
 )
 
 // formCheck finds out what became of the form that a request asks for where the reply is not held to it: texts are compared with
@@ -137,20 +135,7 @@ func (c *formCheck) compareInput(f *chat.Form, arguments []byte) jsonschema.Verd
 func (c *formCheck) follow(f *chat.Form, text string) jsonschema.Verdict {
 	g, known := c.grammars[f]
 	if !known {
-		var err error
-		switch f.Kind {
-		case chat.FormLark:
-			g, err = lark.Compile(c.ctx, f.Source)
-		case chat.FormGBNF:
-			g, err = gbnf.Compile(c.ctx, f.Source, gbnf.Options{})
-		case chat.FormChoice:
-			g, err = grammar.OneOf(f.Choices...)
-		default:
-			g, err = regex.Grammar(f.Source, regex.Options{Python: true})
-		}
-		if err != nil { // of a client that has left
-			g = nil
-		}
+		g, _, _ = textform.Grammar(c.ctx, f) // none if the client has left
 		if c.grammars == nil {
 			c.grammars = map[*chat.Form]*grammar.Grammar{}
 		}
