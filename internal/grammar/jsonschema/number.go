@@ -225,7 +225,7 @@ func (d digits) apart(e *grammar.Expr, low, high *bound) *grammar.Expr {
 			continue
 		}
 		whole, fraction := x.parts()
-		if needed = max(needed, len(fraction)+1); x.exclusive {
+		if needed = max(needed, len(fraction)+1); x.exclusive && x.digits != "" { // nothing so short is taken for 0
 			most = min(most, surely-len(whole))
 		}
 	}
