@@ -87,27 +87,24 @@ type maker struct {
 	any      map[string]error
 }
 
-// looseError is that of loose tools.
-type looseError struct {
-	names []string
-	err   error
-}
+// emptyError is of loose tools whose schemas no arguments follow.
+type emptyError struct{ names []string }
 
-func (e *looseError) Error() string { return e.err.Error() }
+func (*emptyError) Error() string { return grammar.ErrNothing.Error() }
 
 // loosen takes the schemas away that an error is due to, and reports whether there were any: of all loose tools where they are
 // too large together.
 func (m *maker) loosen(err error) bool {
-	var of *looseError
+	var empty *emptyError
 	var limit *grammar.LimitError
-	if errors.As(err, &of) {
-		err = of.err
+	if errors.As(err, &empty) {
+		err = grammar.ErrNothing
 	} else if !errors.As(err, &limit) {
 		return false
 	}
 	any := false
 	for _, t := range m.tools {
-		if (of == nil || slices.Contains(of.names, t.Name)) && m.isLoose(t.Name) && m.any[t.Name] == nil {
+		if (empty == nil || slices.Contains(empty.names, t.Name)) && m.isLoose(t.Name) && m.any[t.Name] == nil {
 			m.any[t.Name], any = err, true
 		}
 	}
@@ -131,11 +128,11 @@ func (m *maker) form(ctx context.Context) (*Form, error) {
 			t.Schema = nil
 		}
 		e, unheld, err := w.arguments(ctx, t, isLoose)
-		var wrong *jsonschema.Error
-		switch {
-		case isLoose && errors.As(err, &wrong):
-			return nil, &looseError{[]string{t.Name}, wrong}
-		case err != nil:
+		if wrong := (*jsonschema.Error)(nil); isLoose && errors.As(err, &wrong) {
+			m.any[t.Name], t.Schema = wrong, nil
+			e, unheld, err = w.arguments(ctx, t, isLoose)
+		}
+		if err != nil {
 			return nil, &ToolError{t.Name, err}
 		}
 		if len(unheld) > 0 {
@@ -171,7 +168,7 @@ func (m *maker) form(ctx context.Context) (*Form, error) {
 		}
 	}
 	if len(empty) > 0 {
-		return nil, &looseError{empty, grammar.ErrNothing}
+		return nil, &emptyError{empty}
 	}
 	form.Grammar = g
 	return form, err

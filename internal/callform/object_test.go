@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -172,5 +174,27 @@ func TestLooseTooLarge(t *testing.T) {
 		} else if err != nil || !errors.As(form.Any["f"], &limit) {
 			t.Errorf("%q: %v, %v", strict, form, err)
 		}
+	}
+}
+
+// TestManyWrong: each wrong schema of a loose tool costs its own reading, not one more of all tools.
+func TestManyWrong(t *testing.T) {
+	cost := func(n int) uint64 {
+		var tools []dialect.Tool
+		for i := range n {
+			tools = append(tools, tool(fmt.Sprintf("good%d", i), `{"properties": {"a": {"enum": ["x", "y"]}, "b": {"type": "integer"}}}`),
+				tool(fmt.Sprintf("wrong%d", i), `{"properties": {"a": {"type": "STRING"}}}`))
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		form, err := New(t.Context(), choose(t, "hermes").Notation, tools, Options{Loose: func(string) bool { return true }})
+		runtime.ReadMemStats(&after)
+		if err != nil || len(form.Any) != n {
+			t.Fatalf("%d of %d tools have any arguments: %v", len(form.Any), n, err)
+		}
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	if once, twice := cost(40), cost(80); twice > 3*once {
+		t.Errorf("%d bytes for 40 wrong schemas, %d for 80", once, twice)
 	}
 }
