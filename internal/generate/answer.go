@@ -229,8 +229,9 @@ func (k *heldForm) place(m *prompter, r *chat.Request, p *prompt) (why string) {
 	return ""
 }
 
-// answer follows a reply that has to be of a form: reasoning and calls are the model's own, the text of its answer is held to
-// the form. One that guides a reply follows all of it; one that reads it only what decides where the text begins.
+// answer follows a reply that is held to a form. Where that is of the text of its answer, reasoning is the model's own, and so
+// are calls unless they have a form, too (beside). One that guides a reply follows all of it; one that reads it only what decides
+// where the text begins.
 type answer struct {
 	*heldForm
 	budget *grammar.Budget

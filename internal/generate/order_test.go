@@ -22,7 +22,7 @@ var stages = []string{
 	"engine",
 	"config template given traits form preamble turns media fit told vars arguments switches ends output",
 	"prompt render inline replay draft clock raw infill marks sampling",
-	"forms stretch answer demanded guide",
+	"forms stretch answer calls constrain",
 	"choice owncalls speech stop tape echo loop",
 	"generate",
 }

@@ -26,6 +26,9 @@ type madeCalls struct {
 // that is free but for its calls, where tools are strict, or a setting has calls kept to their tools that nobody asked for. It is
 // nil where calls are free. What follows it is read with nothing mended, unless nobody asked for it.
 func (a *answerForms) newCalls(ctx context.Context, m *prompter, r *chat.Request, p *prompt) (*heldForm, error) {
+	if p.raw || m.cfg.Unforced || len(p.options.Tools) == 0 || len(p.stopIDs) == 0 || a.family.Notation.Args == 0 {
+		return nil, nil
+	}
 	demanded := p.forced != ""
 	strict := map[string]bool{}
 	for _, t := range r.Tools {
@@ -35,8 +38,7 @@ func (a *answerForms) newCalls(ctx context.Context, m *prompter, r *chat.Request
 		return r.Choice.Kind == chat.ChoiceNamed && demanded && t.Name != r.Choice.Name
 	})
 	asked := demanded || slices.ContainsFunc(tools, func(t dialect.Tool) bool { return strict[t.Name] })
-	kept := m.cfg.ConstrainTools && a.family.CallOpen != "" && len(tools) > 0
-	if p.raw || a.family.Notation.Args == 0 || m.cfg.Unforced || len(p.stopIDs) == 0 || !asked && !kept {
+	if kept := m.cfg.ConstrainTools && a.family.CallOpen != ""; !asked && !kept {
 		return nil, nil
 	}
 	k := &heldForm{answerForms: a, path: "tools", raw: true, begun: a.literal(p.forced), lazy: !demanded, loose: !asked, prompt: p}
