@@ -1,5 +1,5 @@
-// Package schema reads JSON Schemas. What a schema means is for its users: grammar/jsonschema checks a value against one,
-// dialect mends calls by the types it declares, grammar and grammar/jsonschema tell what may be written by it.
+// Package schema reads JSON Schemas. What a schema means is for its users: grammar/jsonschema tells what may be written by it,
+// and whether a value is valid; dialect mends calls by the types it declares.
 //
 // A document is read once, when it is first asked for, into a tree that does not change and that any number of goroutines may
 // use. Reading takes time and memory in proportion to the document; its size is bounded by who takes it in. References are

@@ -14,11 +14,7 @@ func Warm(v *grammar.Vocab) {
 		`true`:                                  `{"a": "b`,
 		`{"type": "string", "maxLength": 1000}`: `"a`,
 	} {
-		root, err := schema.Parse([]byte(source))
-		if err != nil {
-			panic(err)
-		}
-		s, err := Read(context.Background(), root)
+		s, err := Read(context.Background(), schema.MustParse(source))
 		if err != nil {
 			panic(err)
 		}
