@@ -173,7 +173,7 @@ func (a *answerForms) newHeldForm(ctx context.Context, m *prompter, r *chat.Requ
 	if r.Form.Strict && len(form.unheld) > 0 {
 		return nil, chat.Invalidf(r.Form.Path, "a strict schema has to be held in all it says, and this is not: %s; leave it out, or send strict: false to have it checked afterwards", form.unheld[0])
 	}
-	if m.cfg.Unforced || p.forced != "" || r.Choice.Demands() && !p.raw {
+	if m.cfg.Unforced || r.Choice.Demands() && !p.raw {
 		return nil, nil
 	}
 	k := &heldForm{answerForms: a, vocab: a.vocab(), form: form, path: r.Form.Path, prompt: p, raw: p.raw}

@@ -29,7 +29,7 @@ func (a *answerForms) newCalls(ctx context.Context, m *prompter, r *chat.Request
 	if p.raw || m.cfg.Unforced || len(p.options.Tools) == 0 || len(p.stopIDs) == 0 || a.family.Notation.Args == 0 {
 		return nil, nil
 	}
-	demanded := p.forced != ""
+	demanded := p.calls
 	strict := map[string]bool{}
 	for _, t := range r.Tools {
 		strict[t.Name] = t.Strict

@@ -289,7 +289,7 @@ func (c *choice) called(p dialect.Piece) {
 		k.rememberID(p.ID)
 		c.emit(chat.Event{Kind: chat.EventToolEnd, Tool: k.started - 1,
 			Call: &chat.ToolCall{ID: k.id, Name: k.name, Arguments: json.RawMessage(k.args)}})
-		c.end.enough = c.r.Choice.Single || (c.p.forced != "" || c.m.cfg.Unforced) && c.r.Choice.Kind == chat.ChoiceNamed
+		c.end.enough = c.r.Choice.Single || (c.p.calls || c.m.cfg.Unforced) && c.r.Choice.Kind == chat.ChoiceNamed
 	}
 }
 

@@ -37,7 +37,7 @@ func TestDemanded(t *testing.T) {
 		held++
 		for i := range 12 {
 			choice := chat.ToolChoice{Kind: chat.ChoiceNamed, Name: "f", Single: true}
-			if i%3 == 0 && g.family.Force("") != "" {
+			if i%3 == 0 {
 				choice = chat.ToolChoice{Kind: chat.ChoiceRequired, Single: true}
 			}
 			got, err := outcomeOf(t, g, &chat.Request{Tools: tools, Choice: choice, MaxTokens: 2000})

@@ -60,10 +60,11 @@ type prompt struct {
 	spoken  int               // draft.Text[spoken:] is what the model is taken to have said: the forced opening
 }
 
-// terms are those of reasoning in the reply.
+// terms are what a reply begins with.
 type terms struct {
-	budget int  // tokens; 0: no limit
-	thinks bool // the model may begin with it
+	budget int  // of reasoning, in tokens; 0: no limit
+	thinks bool // the model may begin with reasoning
+	calls  bool // it begins with a call
 }
 
 // prompt renders and encodes a request. What was put back into one that then does not fit stays out.
@@ -95,13 +96,13 @@ func (m *prompter) promptOf(ctx context.Context, r *chat.Request, bare bool) (*p
 	if e := m.demandable(r); e != nil {
 		return nil, e
 	}
-	force := m.forcedOpening(r)
-	think := m.thinking(r, force != "")
+	force, begins := m.forcedOpening(r)
+	think := m.thinking(r, begins)
 	out, err := m.render(ctx, &ask{Request: r, think: think, bare: bare})
 	if err != nil {
 		return nil, err
 	}
-	p := &prompt{account: out.account, stopIDs: m.stopIDs, terms: terms{think.Budget, think.Mode != chat.Off && m.cfg.Info.Thinking}}
+	p := &prompt{account: out.account, stopIDs: m.stopIDs, terms: terms{think.Budget, think.Mode != chat.Off && m.cfg.Info.Thinking, begins}}
 	p.options.Continued, p.options.Form, p.options.NoRepair = out.continued, r.Form != nil, m.cfg.NoToolRepair
 	if r.Choice.Kind != chat.ChoiceNone {
 		schemas := make([]schema.Document, len(r.Tools)) // for the parser and the form of calls, each read once
@@ -118,7 +119,7 @@ func (m *prompter) promptOf(ctx context.Context, r *chat.Request, bare bool) (*p
 		return nil, err
 	}
 	p.options.InReasoning = m.insideReasoning(p.tokens)
-	if force != "" {
+	if begins {
 		if p.options.InReasoning {
 			end, _ := m.family.LeaveReasoning()
 			p.draft.Text += end
@@ -197,15 +198,16 @@ func (p *prompt) remember(h *transcript.History, ids []int32, whole bool) {
 
 // forcedOpening is the start of a call to continue the prompt with, when the request demands a call. What follows it,
 // the arguments and for "required" the name too, stays the model's, within what newCalls keeps it to. Formats
-// without such an opening, and requests that continue a message, get none.
-func (m *prompter) forcedOpening(r *chat.Request) string {
+// without such an opening, and requests that continue a message, get none. Where calls begin with their names it may be
+// empty, and the reply begins with a call all the same.
+func (m *prompter) forcedOpening(r *chat.Request) (opening string, begins bool) {
 	if m.cfg.Unforced || m.family.Force == nil || len(r.Tools) == 0 || r.Messages[len(r.Messages)-1].Role == chat.Assistant {
-		return ""
+		return "", false
 	}
 	name := r.Choice.Name
 	switch {
 	case !r.Choice.Demands():
-		return ""
+		return "", false
 	case r.Choice.Kind == chat.ChoiceRequired && len(r.Tools) == 1:
 		name = r.Tools[0].Name
 	}
@@ -213,7 +215,7 @@ func (m *prompter) forcedOpening(r *chat.Request) string {
 	if m.forms[0].ids == dialect.IDsNumbered && name != "" { // the number counts the calls of the conversation
 		force = strings.Replace(force, ":0", fmt.Sprintf(":%d", len(callsOf(r.Messages))), 1)
 	}
-	return force
+	return force, true
 }
 
 // callsOf are the calls of a conversation.

@@ -283,7 +283,7 @@ var thinkingArgs = []string{"enable_thinking", "thinking", "reasoning", "thinkin
 func (m *prompter) shortAdds(ctx context.Context, r *chat.Request, p *prompt) int {
 	open := *r
 	open.Thinking.Short = false
-	if p.raw || p.forced != "" || m.thinking(&open, false).Mode == m.thinking(r, false).Mode {
+	if p.raw || p.calls || m.thinking(&open, false).Mode == m.thinking(r, false).Mode {
 		return 0
 	}
 	q, err := m.prompt(ctx, &open)

@@ -58,7 +58,7 @@ func (c *choice) own(pieces []dialect.Piece, cut bool) []dialect.Piece {
 		}
 		out = append(out, p)
 	}
-	held := c.bound != nil && c.p.forced != "" // then all it writes is of calls, and a name may come late
+	held := c.bound != nil && c.p.calls // then all it writes is of calls, and a name may come late
 	s.over = told && !held && s.called && c.usage.Output-s.at > mostIdle
 	return out
 }
