@@ -320,3 +320,32 @@ func TestDropSalt(t *testing.T) {
 		t.Error(lines)
 	}
 }
+
+// TestOtherPrecision: what was computed in another precision, or by another build, is not gone on from.
+func TestOtherPrecision(t *testing.T) {
+	dir := t.TempDir()
+	var n tiertest.Notes
+	p := Prompt{Tokens: prompt(200, 1), MaxTokens: 4, Logprobs: -1}
+	hook := func(p backend.Precision) *hooked { return &hooked{Backend: cpu.New(), config: tiny4, precision: p} }
+	for _, tt := range []struct {
+		precision backend.Precision
+		build     string
+		disk      int // tokens
+	}{
+		{backend.Fast, "", 0}, {backend.Fast, "", 192}, {backend.Outliers, "", 0}, {backend.Outliers, "", 192}, {backend.Outliers, "later", 0}, {backend.Exact, "later", 0},
+	} {
+		e := start(t, hook(tt.precision), onDisk(dir, &n, func(c *Config) { c.Disk.Fingerprint += tt.build }))
+		s := submit(t, e, p)
+		got := read(t, s)
+		if want := read(t, submit(t, start(t, hook(tt.precision), nil), p)); !cmp.Equal(got, want) {
+			t.Errorf("%v: %s", tt.precision, cmp.Diff(want, got))
+		}
+		if u := s.Usage(); u.Disk != tt.disk || u.Cached != tt.disk {
+			t.Errorf("%v: %d cached, %d of them from disk, want %d", tt.precision, u.Cached, u.Disk, tt.disk)
+		}
+		closeNow(t, e)
+	}
+	if lines := n.Take(); lines != nil {
+		t.Error(lines)
+	}
+}

@@ -2,6 +2,7 @@ package cpu_test
 
 import (
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 
@@ -108,15 +109,16 @@ func TestFingerprint(t *testing.T) {
 		p backend.KVPolicy
 		s backend.StateSpec
 	}{
-		"plain":   {s: spec},
-		"exact":   {s: spec, o: backend.Options{Precision: backend.Exact}},
-		"float32": {s: spec, o: backend.Options{Precision: backend.Float32}},
-		"f32":     {s: spec, p: backend.KVPolicy{DType: backend.F32}},
-		"f16":     {s: spec, p: backend.KVPolicy{DType: backend.F16}},
-		"q8":      {s: spec, p: backend.KVPolicy{Bits: 8}},
-		"q4":      {s: spec, p: backend.KVPolicy{Bits: 4}},
-		"groups":  {s: spec, p: backend.KVPolicy{Bits: 4, Group: 32}},
-		"window":  {s: backend.StateSpec{Name: "0.kv", Heads: 1, KDim: 8, VDim: 8, Window: 9}},
+		"plain":    {s: spec},
+		"outliers": {s: spec, o: backend.Options{Precision: backend.Outliers}},
+		"exact":    {s: spec, o: backend.Options{Precision: backend.Exact}},
+		"float32":  {s: spec, o: backend.Options{Precision: backend.Float32}},
+		"f32":      {s: spec, p: backend.KVPolicy{DType: backend.F32}},
+		"f16":      {s: spec, p: backend.KVPolicy{DType: backend.F16}},
+		"q8":       {s: spec, p: backend.KVPolicy{Bits: 8}},
+		"q4":       {s: spec, p: backend.KVPolicy{Bits: 4}},
+		"groups":   {s: spec, p: backend.KVPolicy{Bits: 4, Group: 32}},
+		"window":   {s: backend.StateSpec{Name: "0.kv", Heads: 1, KDim: 8, VDim: 8, Window: 9}},
 	} {
 		be := cpu.New()
 		be.NewLoader(tc.o)
@@ -128,6 +130,9 @@ func TestFingerprint(t *testing.T) {
 			t.Errorf("%s and %s share a fingerprint", name, other)
 		}
 		seen[st.Fingerprint()] = name
+		if !strings.Contains(st.Fingerprint(), kernel.Revisions()) {
+			t.Errorf("%s does not say with which products: %s", name, st.Fingerprint())
+		}
 	}
 }
 
