@@ -13,10 +13,10 @@ type Caps struct {
 	Invariant  bool // a row's result is bit-identical whatever else is in the batch and however the prompt was cut
 	World      int  // tensor-parallel ranks, 1 if none
 	Rank       int
+	Acts       []DType // types of activations by Precision, where that is all it chooses (mlx); nil: it means what it says
 }
 
-// Precision is how far the cpu backend rounds activations for products, in ascending order. On mlx, more than Outliers means
-// float32.
+// Precision is how far the cpu backend rounds activations for products, in ascending order. For others see Caps.Acts.
 type Precision uint8
 
 const (

@@ -1,6 +1,7 @@
 package backend_test
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -84,5 +85,38 @@ func TestStack(t *testing.T) {
 		if _, err := bad.Stack(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want something about %q", err, want)
 		}
+	}
+}
+
+// TestRoundings: documents say what lines at the start say.
+func TestRoundings(t *testing.T) {
+	half := B.Caps{Acts: []B.DType{B.BF16, B.BF16, B.F32, B.F32}}
+	phrases := map[string][]string{
+		"formats.md": {B.Outliers.Rounding(half)},
+		"models.md":  {B.Outliers.VectorRounding(half)},
+		"cache.md":   {},
+		"config.md":  {},
+	}
+	for p := B.Fast; p < B.Float32; p++ {
+		phrases["formats.md"] = append(phrases["formats.md"], p.String()+": "+p.Rounding(B.Caps{}))
+		phrases["models.md"] = append(phrases["models.md"], p.String()+": "+p.VectorRounding(B.Caps{}))
+	}
+	for _, bits := range []int{8, 4} {
+		phrase := B.KVPolicy{Bits: bits}.Rounding()
+		phrases["cache.md"], phrases["config.md"] = append(phrases["cache.md"], phrase), append(phrases["config.md"], phrase)
+	}
+	for name, list := range phrases {
+		b, err := os.ReadFile("../../docs/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, phrase := range list {
+			if phrase == "" || !strings.Contains(string(b), phrase) {
+				t.Errorf("docs/%s does not say %q", name, phrase)
+			}
+		}
+	}
+	if s := B.Exact.Rounding(half); s != "activations in float32" {
+		t.Error(s)
 	}
 }

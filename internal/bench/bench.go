@@ -122,7 +122,11 @@ func (f *benchFlags) shapeFlags(fl *pflag.FlagSet) {
 	fl.StringVar(&f.mode, "mode", "affine", "how weights are stored: affine, mxfp4, mxfp8 or nvfp4")
 	fl.IntVar(&f.bits, "bits", 4, "bits per weight of affine: 2, 3, 4, 5, 6, 8, or 16 for bfloat16")
 	fl.IntVar(&f.group, "group", 64, "weights of affine that share a scale: 32, 64 or 128")
-	fl.StringVar(&f.precision, "precision", "outliers", "fast (8-bit activations, or bfloat16 for bfloat16 weights), outliers (the same, but 14 bits for the largest of groups that stand out), exact (16-bit) or float32")
+	f.precisionFlag(fl)
+}
+
+func (f *benchFlags) precisionFlag(fl *pflag.FlagSet) {
+	fl.StringVar(&f.precision, "precision", "auto", "fast (8-bit activations, or bfloat16 for bfloat16 weights), outliers (the same, but more bits for the largest of groups that stand out), exact (16-bit) or float32; auto is what serve would choose")
 }
 
 // modelFlags are shapeFlags and the threads.
@@ -155,16 +159,34 @@ func (f *benchFlags) check() error {
 	switch {
 	case shapes[f.shape].Hidden == 0:
 		return console.Hintf(fmt.Errorf("unknown shape %q", f.shape), "shapes are %s", strings.Join(shapeNames(), ", "))
-	case !slices.Contains(backend.PrecisionNames, f.precision):
-		return console.Hintf(fmt.Errorf("unknown precision %q", f.precision), "precisions are %s", strings.Join(backend.PrecisionNames, ", "))
 	case f.threads < 0:
 		return errors.New("--threads must be at least 0")
+	}
+	if err := f.checkPrecision(); err != nil {
+		return err
 	}
 	if _, err := f.scheme(); err != nil {
 		return err
 	}
 	_, err := backend.ParseKV(f.kv)
 	return err
+}
+
+func (f *benchFlags) checkPrecision() error {
+	if f.precision == "auto" || slices.Contains(backend.PrecisionNames, f.precision) {
+		return nil
+	}
+	return console.Hintf(fmt.Errorf("unknown precision %q", f.precision), "precisions are auto, %s", strings.Join(backend.PrecisionNames, ", "))
+}
+
+// choose makes f.precision what serve would run a model of such use and so many bytes of weights with, on the cpu backend.
+func (f *benchFlags) choose(kind model.Kind, weights int64) {
+	f.precision = catalog.Precision(f.precision, kind, weights, backend.Caps{}).String()
+}
+
+// counts is a backend that only looks at weights.
+func counts() backend.Backend {
+	return backend.Visitor(func(backend.WeightSpec) (backend.Weight, error) { return nil, nil })
 }
 
 func (f *speedFlags) check() error {
@@ -214,6 +236,11 @@ func (f *benchFlags) open(progress func(string)) (*cpu.Backend, *model.Loaded, e
 	source := model.Synthetic{Config: f.config(), Seed: 1, Type: quant.BF16}
 	blank := source
 	blank.Blank = true
+	unseen, err := blank.Load(counts(), backend.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	f.choose(model.Generates, unseen.Bytes)
 	if err := f.fits(func(be backend.Backend) error {
 		_, err := blank.Load(be, f.options())
 		return err
@@ -243,10 +270,12 @@ func (f *benchFlags) fits(load func(backend.Backend) error) error {
 
 // openFolder is open for the model in a folder. Its files are closed: everything is packed.
 func (f *benchFlags) openFolder(progress func(string)) (*cpu.Backend, *model.Loaded, error) {
-	c, err := model.OpenCheckpoint(regular.Dir(f.folder), f.folder)
+	fsys := regular.Dir(f.folder)
+	c, err := model.OpenCheckpoint(fsys, f.folder)
 	if err != nil {
 		return nil, nil, err
 	}
+	f.choose(model.Generates, catalog.WeightBytes(fsys))
 	if err := f.fits(func(be backend.Backend) error {
 		_, err := c.Load(be, f.options())
 		return err

@@ -98,7 +98,7 @@ With --requests N it then sends so many batches and prints by how much memory ha
 	fl.StringVar(&f.shape, "shape", "minilm", "model sizes: "+strings.Join(embedShapes(), ", "))
 	fl.IntVar(&f.bits, "bits", 16, "bits per weight: 2, 3, 4, 5, 6, 8, or 16 for bfloat16")
 	fl.IntVar(&f.threads, "threads", 0, "threads that compute (default: the processors this process may use)")
-	fl.StringVar(&f.precision, "precision", "outliers", "fast (8-bit activations where weights are quantised, bfloat16 where those are), outliers (14 bits for the largest of groups that stand out), exact (16-bit) or float32")
+	f.precisionFlag(fl)
 	fl.IntVar(&f.texts, "texts", 64, "texts of a batch")
 	fl.IntVar(&f.longest, "longest", 512, "tokens of the longest text")
 	fl.IntVar(&f.step, "step", embed.StepRows, "from how many tokens on texts no longer share a step")
@@ -143,12 +143,12 @@ func (f *embedFlags) check() error {
 		return console.Hintf(fmt.Errorf("unknown shape %q", f.shape), "shapes are %s", strings.Join(embedShapes(), ", "))
 	case !encoder:
 		return f.benchFlags.check()
-	case !slices.Contains(backend.PrecisionNames, f.precision):
-		return console.Hintf(fmt.Errorf("unknown precision %q", f.precision), "precisions are %s", strings.Join(backend.PrecisionNames, ", "))
 	case f.bits != 16:
-		return scheme.Check(s.Hidden)
+		if err := scheme.Check(s.Hidden); err != nil {
+			return err
+		}
 	}
-	return nil
+	return f.checkPrecision()
 }
 
 // runEmbed measures.
@@ -156,9 +156,6 @@ func (f *embedFlags) runEmbed(ctx context.Context, progress func(string)) (*embe
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	opts := f.options()
-	be := cpu.New()
-	defer be.Close()
 	source := model.Synthetic{Config: f.config(), Seed: 1, Type: quant.BF16}
 	how := model.Pooling{Kind: model.Embeds, Normalize: true}
 	_, encoder := encoderShapes[f.shape]
@@ -167,6 +164,14 @@ func (f *embedFlags) runEmbed(ctx context.Context, progress func(string)) (*embe
 	}
 	blank := source
 	blank.Blank = true
+	unseen, err := blank.LoadEncoder(counts(), backend.Options{}, how)
+	if err != nil {
+		return nil, err
+	}
+	f.choose(how.Kind, unseen.Bytes)
+	opts := f.options()
+	be := cpu.New()
+	defer be.Close()
 	if err := f.fits(func(be backend.Backend) error {
 		_, err := blank.LoadEncoder(be, opts, how)
 		if err == nil && !encoder { // prefill has one of its own

@@ -93,7 +93,7 @@ func TestSettings(t *testing.T) {
 	if w.Precision != backend.Fast || w.Engine.Context() != 128 || c.Stats().Budget != 64<<20 {
 		t.Errorf("precision %v, context %d, budget %d", w.Precision, w.Engine.Context(), c.Stats().Budget)
 	}
-	if want := "context 128 of 8192"; !strings.Contains(w.Summary(), want) || !strings.Contains(w.Summary(), "cpu (fast)") {
+	if want := "context 128 of 8192"; !strings.Contains(w.Summary(), want) || !strings.Contains(w.Summary(), "cpu (fast: KL to float32 ") {
 		t.Errorf("summary %q", w.Summary())
 	}
 	if got := c.List()[0].ID; got != "mine" {
@@ -125,6 +125,48 @@ func TestPrecisionAuto(t *testing.T) {
 				t.Errorf("got %v", p)
 			}
 		})
+	}
+	typed := backend.Caps{Acts: []backend.DType{backend.BF16, backend.BF16, backend.F32, backend.F32}}
+	for _, tt := range []struct {
+		asked  string
+		kind   model.Kind
+		weight int64
+		caps   backend.Caps
+		want   backend.Precision
+	}{
+		{"auto", model.Generates, 64 << 20, backend.Caps{}, backend.Float32}, {"auto", model.Generates, 64<<20 + 1, backend.Caps{}, backend.Outliers},
+		{"auto", model.Embeds, 64 << 20, backend.Caps{}, backend.Float32}, {"auto", model.Embeds, 64<<20 + 1, backend.Caps{}, backend.Exact},
+		{"auto", model.Ranks, 1 << 40, backend.Caps{}, backend.Exact}, {"auto", model.Ranks, 1 << 40, typed, backend.Outliers},
+		{"fast", model.Embeds, 1 << 40, backend.Caps{}, backend.Fast}, {"float32", model.Generates, 1 << 40, typed, backend.Float32},
+	} {
+		if p := Precision(tt.asked, tt.kind, tt.weight, tt.caps); p != tt.want {
+			t.Errorf("%+v: %v", tt, p)
+		}
+	}
+}
+
+// TestOutliersMemory: outliers takes what fast takes, for weights, keys and values, and has the same context.
+func TestOutliersMemory(t *testing.T) {
+	type memory struct {
+		weights, budget int64
+		keys, kv        string
+		context         int
+	}
+	of := map[string]memory{}
+	for _, p := range []string{"fast", "outliers", "float32"} {
+		t.Run(p, func(t *testing.T) {
+			c := loaded(t, func(cfg *config.Config) { cfg.Precision, cfg.CacheMemoryMB = p, 16 })
+			w := c.Weights()
+			f, err := NewForecaster(w.checkpoint, cpu.New(), Options(c.src, c.cfg, model.Generates, backend.Caps{}), c.cfg, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			g, kv := f.State()
+			of[p] = memory{f.weights, c.Stats().Budget, fmt.Sprint(g), kv.String() + " " + w.Engine.KV().String(), w.Engine.Context()}
+		})
+	}
+	if of["outliers"] != of["fast"] || of["outliers"] == of["float32"] {
+		t.Errorf("%+v", of)
 	}
 }
 
@@ -394,7 +436,7 @@ func TestFolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.Model.Bytes <= 0 || w.Model.Bytes > st.Size() || src.weightBytes() != st.Size() {
+	if w.Model.Bytes <= 0 || w.Model.Bytes > st.Size() || WeightBytes(src.FS) != st.Size() {
 		t.Errorf("weights of %d bytes in a file of %d", w.Model.Bytes, st.Size())
 	}
 }

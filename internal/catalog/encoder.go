@@ -31,7 +31,7 @@ type Encoder struct {
 	checkpoint *model.Checkpoint
 	backend    backend.Backend
 	away       *remote.Encoder // in the place of backend, where the model runs in another process
-	on         string          // the backend's name
+	runs       Runs
 	took       time.Duration
 	warnings   []Warning
 }
@@ -119,18 +119,24 @@ func (e *Encoder) place(bs Backends, p model.Pooling, c *embed.Config) (err erro
 	if e.backend, err = left.open(e.cfg); err != nil {
 		return err
 	}
-	e.on = e.backend.Name()
 	c.Stuck = left.stuck(e.src.ID)
-	c.Model, err = loadEncoder(e.checkpoint, e.src, e.cfg, e.backend, p)
+	o := encoderOptions(e.src, e.cfg, e.backend, p)
+	c.Model, err = e.checkpoint.LoadEncoder(e.backend, o, p)
 	e.loaded, c.Backend = c.Model, e.backend
+	e.runs = encoderRuns(e.backend, o)
 	return err
 }
 
-// loadEncoder loads one in this process.
-func loadEncoder(c *model.Checkpoint, src *Source, cfg *config.Config, be backend.Backend, p model.Pooling) (*model.Encoder, error) {
-	o := Options(src, cfg)
+// encoderOptions are how one of such a use is loaded on be.
+func encoderOptions(src *Source, cfg *config.Config, be backend.Backend, p model.Pooling) backend.Options {
+	o := Options(src, cfg, p.Kind, be.Caps())
 	o.Mapped = cfg.LowMemory != nil && *cfg.LowMemory
-	return c.LoadEncoder(be, o, p)
+	return o
+}
+
+// encoderRuns is how one that was loaded with such options runs on be.
+func encoderRuns(be backend.Backend, o backend.Options) Runs {
+	return Runs{be.Name(), o.Precision, o.Precision.VectorRounding(be.Caps())}
 }
 
 // fit turns what a folder is for into what is wanted of it, where that can be.
@@ -170,7 +176,15 @@ func (e *Encoder) Summary() string {
 	if !e.Ready() {
 		return ""
 	}
-	return e.loaded.Description + ", backend " + e.on
+	return e.loaded.Description + ", " + e.runs.line()
+}
+
+// Runs is how the model runs, zero until it is loaded.
+func (e *Encoder) Runs() Runs {
+	if !e.Ready() {
+		return Runs{}
+	}
+	return e.runs
 }
 
 // Took is how long loading took, 0 until then.

@@ -114,7 +114,7 @@ func TestEncodersBeside(t *testing.T) {
 	if err != nil || len(out.Vectors) != 1 || len(out.Vectors[0]) != 32 || out.Tokens != 7 {
 		t.Errorf("%+v, %v", out, err)
 	}
-	if s := e.Beside()[0]; s.Stats().Texts != 1 || s.Bytes() == 0 || !strings.Contains(s.Summary(), "bert") {
+	if s := e.Beside()[0]; s.Stats().Texts != 1 || s.Bytes() == 0 || !strings.Contains(s.Summary(), "bert") || !strings.HasSuffix(s.Summary(), ", backend cpu (float32)") {
 		t.Errorf("%+v, %d bytes, %s", s.Stats(), s.Bytes(), s.Summary())
 	}
 }

@@ -44,7 +44,7 @@ func chooseStorage(c *model.Checkpoint, src *Source, be backend.Backend, open fu
 	if _, ok := be.(forecaster); !ok || cfg.LowMemory == nil && available == 0 {
 		return weightStorage{}, nil
 	}
-	files, asked := src.weightBytes(), cfg.LowMemory != nil
+	files, asked := WeightBytes(src.FS), cfg.LowMemory != nil
 	if (!asked || !*cfg.LowMemory) && repackGrowth*files+spareMemory < available {
 		return weightStorage{why: fits(available)}, nil // without a forecast, which takes a while for folders of other tools
 	}

@@ -39,11 +39,11 @@ func TestReside(t *testing.T) {
 	}
 	defer c.Close()
 	cfg := config.Default()
-	packed, mapped, err := bothWays(c, newCPU, Options(src, cfg), cfg)
+	packed, mapped, err := bothWays(c, newCPU, Options(src, cfg, model.Generates, backend.Caps{}), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := src.weightBytes()
+	files := WeightBytes(src.FS)
 	if packed.Weights < files+files/20 || mapped.Weights > files/20 || packed.Step != mapped.Step || packed.Keys != mapped.Keys || packed.Tokens != leastContext {
 		t.Fatalf("%d bytes of files: packed %+v, mapped %+v", files, packed, mapped)
 	}
@@ -72,7 +72,7 @@ func TestReside(t *testing.T) {
 		{"memory of its own", stub.New(1), &yes, 1, false, ""},
 	} {
 		cfg.LowMemory = tt.low
-		r, err := chooseStorage(c, src, tt.be, newCPU, Options(src, cfg), cfg, tt.available)
+		r, err := chooseStorage(c, src, tt.be, newCPU, Options(src, cfg, model.Generates, backend.Caps{}), cfg, tt.available)
 		var load *model.LoadError
 		switch {
 		case err != nil:

@@ -72,8 +72,10 @@ func NewForecaster(c *model.Checkpoint, be backend.Backend, o backend.Options, c
 	return &Forecaster{Model: m, be: p, cfg: cfg, weights: bytes(), store: st}, nil
 }
 
-// Geometry is how the model's state is divided.
-func (f *Forecaster) Geometry() kv.Geometry { return f.store.Geometry() }
+// State is how the model's state is divided, and how keys and values are kept.
+func (f *Forecaster) State() (kv.Geometry, backend.KVPolicy) {
+	return f.store.Geometry(), f.store.Policy()
+}
 
 // For forecasts a sequence of so many tokens.
 func (f *Forecaster) For(tokens int) (Forecast, error) {

@@ -65,6 +65,21 @@ func (b Backends) stuck(id string) func(time.Duration) {
 // so float activations cost nothing that anybody would notice.
 const float32Bytes = 64 << 20
 
+// Precision is that of a name for a model of such use and so many bytes of weights on a backend of such caps. Vectors and scores
+// are compared by small differences: for them auto is what keeps a cosine of 0.9999 to float32.
+func Precision(name string, kind model.Kind, weights int64, c backend.Caps) backend.Precision {
+	p, ok := backend.ParsePrecision(name)
+	switch {
+	case ok:
+		return p
+	case weights <= float32Bytes:
+		return backend.Float32
+	case kind == model.Generates, c.Acts != nil:
+		return backend.Outliers
+	}
+	return backend.Exact
+}
+
 // defaultContext is assumed where neither the model nor the user says how long it may get.
 const defaultContext = 4096
 
@@ -94,14 +109,28 @@ type Facts struct {
 	Bytes                    int64
 }
 
+// Runs is how a loaded model runs.
+type Runs struct {
+	Backend   string
+	Precision backend.Precision
+	Rounding  string // what Precision costs, in a phrase
+}
+
+func (r *Runs) line() string {
+	s := fmt.Sprintf("backend %s (%v", r.Backend, r.Precision)
+	if r.Rounding != "" {
+		s += ": " + r.Rounding
+	}
+	return s + ")"
+}
+
 // Weights is a model on a backend with its engine. Close frees all of it.
 type Weights struct {
-	Model     Facts
-	Engine    Engine
-	Backend   string
-	Ahead     bool // overlap scheduling: a step begins before the tokens of the last one are read
-	Precision backend.Precision
-	Took      time.Duration
+	Runs
+	Model  Facts
+	Engine Engine
+	Ahead  bool // overlap scheduling: a step begins before the tokens of the last one are read
+	Took   time.Duration
 
 	warnings   []string // of its folder
 	summary    string   // of a model in a worker process, which has the fields below
@@ -121,17 +150,9 @@ func OpenWeights(src *Source, cfg *config.Config, bs Backends) (*Weights, error)
 	return loadWeights(src, c, cfg, bs, nil, remote.Hooks{})
 }
 
-// Options are how a model is loaded, but for where its weights are kept.
-func Options(src *Source, cfg *config.Config) backend.Options {
-	o := backend.Options{Threads: cfg.Threads}
-	if p, ok := backend.ParsePrecision(cfg.Precision); ok {
-		o.Precision = p
-	} else if src.weightBytes() <= float32Bytes { // auto
-		o.Precision = backend.Float32
-	} else {
-		o.Precision = backend.Outliers
-	}
-	return o
+// Options are how a model of such use is loaded on a backend of such caps, but for where its weights are kept.
+func Options(src *Source, cfg *config.Config, kind model.Kind, c backend.Caps) backend.Options {
+	return backend.Options{Threads: cfg.Threads, Precision: Precision(cfg.Precision, kind, WeightBytes(src.FS), c)}
 }
 
 // loadWeights loads a model in this process. It takes over the checkpoint, also when it fails. Disk and hooks are the engine's.
@@ -147,7 +168,7 @@ func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 		return nil, noBackendError{err}
 	}
 	w.Backend, w.Ahead = w.backend.Name(), w.backend.Caps().LateTokens
-	opts := Options(src, cfg)
+	opts := Options(src, cfg, model.Generates, w.backend.Caps())
 	w.Precision = opts.Precision
 	if cfg.AdapterPath != "" {
 		a, err := model.OpenAdapter(regular.Dir(cfg.AdapterPath), cfg.AdapterPath)
@@ -161,12 +182,13 @@ func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 		return nil, err
 	}
 	opts.Mapped = w.storage.mapped
-	if _, err = deviceRoom(w.backend, cfg, src.weightBytes()); err != nil {
+	if _, err = deviceRoom(w.backend, cfg, WeightBytes(src.FS)); err != nil {
 		return nil, fmt.Errorf("load model: %s: %w", c.Where, err)
 	}
 	if w.loaded, err = c.Load(w.backend, opts); err != nil {
 		return nil, err
 	}
+	w.Rounding = opts.Precision.Rounding(w.backend.Caps())
 	m := w.loaded
 	w.Model = Facts{Type: m.Type, Description: m.Description, Width: m.Width, Vocab: m.Vocab, Context: m.Context, Bytes: m.Bytes}
 	w.warnings = m.Warnings
@@ -243,7 +265,7 @@ func (w *Weights) Summary() string {
 	if w.summary != "" {
 		return w.summary + ", in a process of its own"
 	}
-	parts := []string{w.Model.Description, fmt.Sprintf("backend %s (%s)", w.Backend, w.Precision), fmt.Sprintf("context %d", w.Engine.Context()),
+	parts := []string{w.Model.Description, w.line(), fmt.Sprintf("context %d", w.Engine.Context()),
 		fmt.Sprintf("cache %s (%v)", size(w.Engine.Stats().Budget), w.Engine.KV())}
 	if d := w.Engine.Stats().Cache.Disk; d.Dir != "" {
 		parts = append(parts, fmt.Sprintf("prompt cache on disk up to %s (%s there) in %s", size(d.Quota), size(d.Bytes), d.Dir))

@@ -46,12 +46,12 @@ func Find(name string, cache hub.Cache) (*Source, error) {
 	return &Source{ID: e.ID, Path: e.Dir, Where: e.ID, FS: regular.Dir(e.Dir), Created: e.Time}, nil
 }
 
-// weightBytes is the size of the weight files.
-func (s *Source) weightBytes() int64 {
+// WeightBytes is the size of a folder's weight files.
+func WeightBytes(fsys fs.FS) int64 {
 	var sum int64
-	files, _ := fs.Glob(s.FS, "*.safetensors")
+	files, _ := fs.Glob(fsys, "*.safetensors")
 	for _, f := range files {
-		if st, err := fs.Stat(s.FS, f); err == nil {
+		if st, err := fs.Stat(fsys, f); err == nil {
 			sum += st.Size()
 		}
 	}

@@ -51,13 +51,12 @@ type diskSpec struct {
 
 // about is what a worker process tells of a model.
 type about struct {
-	Model     Facts
-	Encoder   *model.Encoder // its facts, in the place of Model's
-	Backend   string
-	Ahead     bool
-	Precision backend.Precision
-	Summary   string
-	Warnings  []string // of the folder, as the worker process read it
+	Runs
+	Model    Facts
+	Encoder  *model.Encoder // its facts, in the place of Model's
+	Ahead    bool
+	Summary  string
+	Warnings []string // of the folder, as the worker process read it
 }
 
 // elsewhere tries the backends whose models run in processes of their own, as far as they come first in what cfg asks for: open
@@ -121,7 +120,7 @@ func (w *Workers) open(src *Source, cfg *config.Config, backend string, disk *ti
 	if err := json.Unmarshal(e.About(), &m); err != nil {
 		return nil, errors.Join(fmt.Errorf("load model: what its process says of it: %w", err), e.Close())
 	}
-	return &Weights{Model: m.Model, Engine: e, Backend: m.Backend, Ahead: m.Ahead, Precision: m.Precision, Took: time.Since(start), summary: m.Summary, warnings: m.Warnings}, nil
+	return &Weights{Runs: m.Runs, Model: m.Model, Engine: e, Ahead: m.Ahead, Took: time.Since(start), summary: m.Summary, warnings: m.Warnings}, nil
 }
 
 // openAway loads an encoder in a process of its own.
@@ -138,7 +137,7 @@ func (e *Encoder) openAway(w *Workers, backend string, p model.Pooling) error {
 	if err := json.Unmarshal(r.About(), &m); err != nil || m.Encoder == nil {
 		return errors.Join(fmt.Errorf("load model: what its process says of it: %w", err), r.Close())
 	}
-	e.away, e.loaded, e.on = r, m.Encoder, m.Backend
+	e.away, e.loaded, e.runs = r, m.Encoder, m.Runs
 	return nil
 }
 
@@ -199,7 +198,7 @@ func loadSpec(b json.RawMessage, bs Backends, h remote.Hooks) (*remote.Loaded, e
 	if err != nil {
 		return nil, err
 	}
-	told, err := json.Marshal(about{Model: w.Model, Backend: w.Backend, Ahead: w.Ahead, Precision: w.Precision, Summary: w.Summary(), Warnings: w.warnings})
+	told, err := json.Marshal(about{Runs: w.Runs, Model: w.Model, Ahead: w.Ahead, Summary: w.Summary(), Warnings: w.warnings})
 	if err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
@@ -213,12 +212,13 @@ func loadSpecEncoder(s *spec, src *Source, c *model.Checkpoint, bs Backends) (*r
 	if err != nil {
 		return nil, errors.Join(noBackendError{err}, c.Close())
 	}
-	m, err := loadEncoder(c, src, s.Config, be, *s.Pooling)
+	o := encoderOptions(src, s.Config, be, *s.Pooling)
+	m, err := c.LoadEncoder(be, o, *s.Pooling)
 	if err != nil {
 		return nil, errors.Join(err, be.Close(), c.Close())
 	}
 	free := func() error { return errors.Join(m.Close(), be.Close(), c.Close()) }
-	told, err := json.Marshal(about{Encoder: m, Backend: be.Name()})
+	told, err := json.Marshal(about{Runs: encoderRuns(be, o), Encoder: m})
 	if err != nil {
 		return nil, errors.Join(err, free())
 	}

@@ -112,19 +112,24 @@ func withEncoders(all library, models *catalog.Catalog, cfg *config.Config) (*ca
 	return e, nil
 }
 
-// printWarnings says where settings contradict the model, or the small one beside it, a line each.
+// printWarnings says where settings contradict the model, or the small one beside it, or cost it much, a line each.
 func printWarnings(ctx context.Context, w io.Writer, models *catalog.Catalog, all library) error {
 	for _, line := range models.Settings().Overruled() {
 		fmt.Fprintln(w, "hearth: "+line)
 	}
-	names := []string{}
+	names, weights := []string{}, []*catalog.Weights{}
 	if models.Encoder() == nil {
-		names = append(names, models.ID())
+		names, weights = append(names, models.ID()), append(weights, models.Weights())
 	}
 	if small, ok := all.(*catalog.Small); ok && small.Weights() != nil {
-		names = append(names, small.ID())
+		names, weights = append(names, small.ID()), append(weights, small.Weights())
 	}
-	for _, name := range names {
+	for i, name := range names {
+		if weights[i] != nil { // no script
+			if kv := weights[i].Engine.KV(); kv.Rounding() != "" {
+				fmt.Fprintf(w, "hearth: kv-type %v of %s: %s\n", kv, name, kv.Rounding())
+			}
+		}
 		gen, err := all.Open(ctx, name)
 		if err != nil {
 			return err

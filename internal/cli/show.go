@@ -39,6 +39,7 @@ type shown struct {
 	Unread       []model.Unread   `json:"not_understood"`
 	Notes        []string         `json:"notes,omitempty"`
 	State        shownState       `json:"state"`
+	Precision    shownPrecision   `json:"precision"`
 	Memory       []shownMemory    `json:"memory"`
 	Layers       []shownLayers    `json:"layers"`
 	Modules      []shownModules   `json:"modules"`
@@ -53,8 +54,40 @@ type shown struct {
 // shownState is what a sequence takes on the cpu backend: for each of its tokens (of layers with
 // a window, while they are in it), and once, which is also what a snapshot in the prefix cache takes.
 type shownState struct {
-	Token    int64 `json:"bytes_per_token"`
-	Sequence int64 `json:"bytes_per_sequence"`
+	Token    int64  `json:"bytes_per_token"`
+	Sequence int64  `json:"bytes_per_sequence"`
+	KVType   string `json:"kv_type"`
+	Rounding string `json:"rounding,omitempty"` // what the type costs, in a phrase
+}
+
+func (s *shownState) String() string {
+	text := console.Commas(s.Token) + " bytes per token"
+	if s.Sequence > 0 {
+		text += ", " + console.Commas(s.Sequence) + " per sequence and snapshot"
+	}
+	text += ", keys and values in " + s.KVType
+	if s.Rounding != "" {
+		text += ": " + s.Rounding
+	}
+	return text
+}
+
+// shownPrecision is what a server would run the model with on the cpu backend.
+type shownPrecision struct {
+	Name     string `json:"name"`
+	Asked    string `json:"asked"`
+	Rounding string `json:"rounding,omitempty"`
+}
+
+func (p shownPrecision) String() string {
+	s := p.Name
+	if p.Asked != p.Name {
+		s += ", by " + p.Asked
+	}
+	if p.Rounding != "" {
+		s += ": " + p.Rounding
+	}
+	return s
 }
 
 // shownLayers are the weights of one kind that are stored in one way.
@@ -113,7 +146,7 @@ not here yet: show says what would run and what it would take, and which keys ar
 			return err
 		}
 		var s inspected
-		if e, err := surveyEncoder(src); err != nil {
+		if e, err := surveyEncoder(src, cfg); err != nil {
 			return err
 		} else if e != nil {
 			s = e
@@ -159,14 +192,15 @@ func survey(src *catalog.Source, cfg *config.Config, contexts []int) (*shown, er
 		return nil, err
 	}
 	look := &surveyor{}
-	f, err := newForecasts(c, catalog.Options(src, cfg), cfg, look.note)
+	o := catalog.Options(src, cfg, model.Generates, backend.Caps{})
+	f, err := newForecasts(c, o, cfg, look.note)
 	if err != nil {
 		return nil, err
 	}
 	debug.FreeOSMemory()
 	f.program = console.ResidentMemory() + serverBytes // tokenizer and template are loaded, and nothing else is
 	m := f.packed.Model
-	s := &shown{State: stateOf(f.packed.Geometry()), ID: src.ID, Path: src.Path, Architecture: c.Type, Adapter: m.Adapter, Parameters: m.Params, Bytes: m.Bytes, Context: m.Context, Layers: look.layers, Modules: look.modules}
+	s := &shown{State: stateOf(f.packed.State()), Precision: shownPrecision{o.Precision.String(), cfg.Precision, o.Precision.Rounding(backend.Caps{})}, ID: src.ID, Path: src.Path, Architecture: c.Type, Adapter: m.Adapter, Parameters: m.Params, Bytes: m.Bytes, Context: m.Context, Layers: look.layers, Modules: look.modules}
 	s.read(m.Reading)
 	s.broken = broken
 	if text.Tokenizer != nil {
@@ -329,11 +363,8 @@ func (s *shown) print(w io.Writer) error {
 		row("context", "%s tokens", console.Commas(int64(s.Context)))
 	}
 	s.printReading(row)
-	if s.State.Sequence > 0 {
-		row("state", "%s bytes per token, %s per sequence and snapshot", console.Commas(s.State.Token), console.Commas(s.State.Sequence))
-	} else {
-		row("state", "%s bytes per token", console.Commas(s.State.Token))
-	}
+	row("precision", "%s", s.Precision)
+	row("state", "%s", &s.State)
 	for _, m := range s.Memory {
 		row("  memory", "%s bytes for %s tokens: weights %s, keys and values %s, a step %s, the program %s",
 			console.Commas(m.Bytes), console.Commas(int64(m.Context)), console.Commas(m.Weights), console.Commas(m.State), console.Commas(m.Step), console.Commas(m.Program))

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"hearth/internal/backend"
+	"hearth/internal/catalog"
 	"hearth/internal/config"
 	"hearth/internal/console"
 	"hearth/internal/model"
@@ -40,14 +41,16 @@ func surveyConfig(path string, cfg *config.Config, contexts []int) (*shown, erro
 			return nil, err
 		}
 		defer m.Close()
-		s := &shown{ID: path, Architecture: c.Type, Parameters: m.Params, Bytes: m.Bytes, Context: m.Context, Layers: look.layers, Modules: look.modules, Warnings: c.Warnings}
+		s := &shown{ID: path, Architecture: c.Type, Parameters: m.Params, Bytes: m.Bytes, Context: m.Context,
+			Precision: vectorPrecision(catalog.Precision(cfg.Precision, model.Embeds, m.Bytes, backend.Caps{}), cfg), Layers: look.layers, Modules: look.modules, Warnings: c.Warnings}
 		s.read(m.Reading)
 		return s, nil
 	}
-	o := backend.Options{Threads: cfg.Threads, Precision: backend.Outliers} // auto, for models of real sizes
-	if p, ok := backend.ParsePrecision(cfg.Precision); ok {
-		o.Precision = p
+	unseen, err := c.Load(backend.Visitor(func(backend.WeightSpec) (backend.Weight, error) { return nil, nil }), backend.Options{})
+	if err != nil {
+		return nil, err
 	}
+	o := backend.Options{Threads: cfg.Threads, Precision: catalog.Precision(cfg.Precision, model.Generates, unseen.Bytes, backend.Caps{})}
 	program := console.ResidentMemory() + serverBytes // there is no tokenizer to add
 	f, err := newForecasts(c, o, cfg, look.note)
 	if err != nil {
@@ -55,7 +58,7 @@ func surveyConfig(path string, cfg *config.Config, contexts []int) (*shown, erro
 	}
 	f.program = program
 	m := f.packed.Model
-	s := &shown{ID: path, Architecture: c.Type, Parameters: m.Params, Bytes: m.Bytes, Context: m.Context, State: stateOf(f.packed.Geometry()), Layers: look.layers, Modules: look.modules}
+	s := &shown{ID: path, Architecture: c.Type, Parameters: m.Params, Bytes: m.Bytes, Context: m.Context, State: stateOf(f.packed.State()), Precision: shownPrecision{o.Precision.String(), cfg.Precision, o.Precision.Rounding(backend.Caps{})}, Layers: look.layers, Modules: look.modules}
 	s.read(m.Reading)
 	s.Warnings = c.Warnings
 	if len(contexts) == 0 {

@@ -7,6 +7,7 @@ import (
 
 	"hearth/internal/backend"
 	"hearth/internal/catalog"
+	"hearth/internal/config"
 	"hearth/internal/console"
 	"hearth/internal/model"
 	"hearth/internal/tokenizer"
@@ -22,6 +23,7 @@ type shownEncoder struct {
 	Bytes        int64          `json:"bytes"`
 	Context      int            `json:"context,omitempty"` // tokens of a text
 	Width        int            `json:"dimensions,omitempty"`
+	Precision    shownPrecision `json:"precision"`
 	Pooling      string         `json:"pooling"`
 	Normalised   bool           `json:"normalised"`
 	Layers       []shownLayers  `json:"layers"`
@@ -33,7 +35,7 @@ type shownEncoder struct {
 var poolings = map[backend.PoolKind]string{backend.PoolMean: "mean of all tokens", backend.PoolFirst: "first token", backend.PoolLast: "last token"}
 
 // surveyEncoder is survey for a model that does not generate; nil for one that does.
-func surveyEncoder(src *catalog.Source) (*shownEncoder, error) {
+func surveyEncoder(src *catalog.Source, cfg *config.Config) (*shownEncoder, error) {
 	c, err := model.OpenCheckpoint(src.FS, src.Where)
 	if err != nil {
 		return nil, err
@@ -54,7 +56,7 @@ func surveyEncoder(src *catalog.Source) (*shownEncoder, error) {
 		return nil, &model.LoadError{Where: src.Where, Err: err}
 	}
 	s := &shownEncoder{ID: src.ID, Path: src.Path, Architecture: c.Type, Use: p.Kind.String(), Parameters: m.Params, Bytes: m.Bytes,
-		Context: m.Context, Pooling: poolings[m.Pooling.Rows], Layers: look.layers, Modules: look.modules,
+		Context: m.Context, Precision: vectorPrecision(catalog.Options(src, cfg, p.Kind, backend.Caps{}).Precision, cfg), Pooling: poolings[m.Pooling.Rows], Layers: look.layers, Modules: look.modules,
 		Tokenizer: shownTokenizer{Type: kind, Vocabulary: m.Vocab}}
 	if p.Kind == model.Embeds {
 		s.Width, s.Normalised = m.Width, p.Normalize
@@ -69,6 +71,10 @@ func surveyEncoder(src *catalog.Source) (*shownEncoder, error) {
 	return s, nil
 }
 
+func vectorPrecision(p backend.Precision, cfg *config.Config) shownPrecision {
+	return shownPrecision{p.String(), cfg.Precision, p.VectorRounding(backend.Caps{})}
+}
+
 func (s *shownEncoder) print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(name, format string, args ...any) { fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
@@ -79,6 +85,7 @@ func (s *shownEncoder) print(w io.Writer) error {
 	row("parameters", "%s", console.Commas(s.Parameters))
 	row("bytes", "%s", console.Commas(s.Bytes))
 	row("context", "%s tokens", console.Commas(int64(s.Context)))
+	row("precision", "%s", s.Precision)
 	row("pooling", "%s", s.Pooling)
 	if s.Width > 0 {
 		row("vectors", "%s numbers, length 1: %s", console.Commas(int64(s.Width)), yes(s.Normalised))

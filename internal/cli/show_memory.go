@@ -96,8 +96,8 @@ func readAlways(layers []shownLayers) (n int64) {
 }
 
 // stateOf is what tokens and sequences take in such a store.
-func stateOf(g kv.Geometry) shownState {
-	s := shownState{Sequence: g.FixedBytes}
+func stateOf(g kv.Geometry, p backend.KVPolicy) shownState {
+	s := shownState{Sequence: g.FixedBytes, KVType: p.String(), Rounding: p.Rounding()}
 	for _, p := range g.Groups {
 		s.Token += p.PageBytes / int64(g.PageTokens)
 	}

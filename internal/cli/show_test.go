@@ -22,7 +22,7 @@ func TestStateOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := stateOf(st.Geometry())
+	s := stateOf(st.Geometry(), st.Policy())
 	if want := (shownState{Token: 2 * 2 * 2 * 256 * 2, Sequence: 6 * 4 * (16*128*128 + 3*(2*16*128+16*128))}); s != want {
 		t.Errorf("%+v, want %+v", s, want)
 	}

@@ -52,6 +52,7 @@ func (m monitor) Status() server.Status {
 	if m.main.Ready() {
 		st.Repairs = repairs(m.main)
 		if w := m.main.Weights(); w != nil {
+			st.Precision = precisionOf(w.Runs)
 			if pid, starts := w.Process(); starts > 0 {
 				st.Process = &server.Process{PID: pid, Starts: starts}
 			}
@@ -61,7 +62,7 @@ func (m monitor) Status() server.Status {
 		for _, e := range m.encoders.Ready() {
 			s, d := e.Stats(), e.Model()
 			st.Encoders = append(st.Encoders, server.EncoderStatus{Model: d.ID, Kind: string(d.Kind), Requests: s.Requests, Waiting: s.Waiting, Texts: s.Texts,
-				Tokens: s.Tokens, Truncated: s.Truncated, Steps: s.Steps, Weights: e.Bytes()})
+				Tokens: s.Tokens, Truncated: s.Truncated, Steps: s.Steps, Weights: e.Bytes(), Precision: *precisionOf(e.Runs())})
 		}
 	}
 	const gb = 1e9
@@ -70,6 +71,10 @@ func (m monitor) Status() server.Status {
 		st.Metal = server.Metal{Active: float64(d.Active) / gb, Peak: float64(d.Peak) / gb, Cache: float64(d.Cache) / gb}
 	}
 	return st
+}
+
+func precisionOf(r catalog.Runs) *server.Precision {
+	return &server.Precision{Name: r.Precision.String(), Rounding: r.Rounding}
 }
 
 // repairs counts what was put right in the model's tool calls.
@@ -178,11 +183,11 @@ func printConfig(w io.Writer, cfg *config.Config, models *catalog.Catalog) {
 	if cfg.Isolated() {
 		isolation = "key"
 	}
-	fmt.Fprintf(w, "[config] version=%s commit=%s model=%q type=%s quantization=%q backend=%s precision=%s kv_type=%v context=%d cache_bytes=%d prompt_cache=%t "+
+	fmt.Fprintf(w, "[config] version=%s commit=%s model=%q type=%s quantization=%q backend=%s precision=%s rounding=%q kv_type=%v context=%d cache_bytes=%d prompt_cache=%t "+
 		"prompt_cache_bytes=%d cache_isolation=%s context_ttl_ms=%d context_max_sessions=%d max_sequences=%d max_queue=%d "+
 		"prefill_step_size=%d step_target_ms=%d disk_cache_bytes=%d disk_cache_dir=%q "+
 		"max_tokens=%d max_tokens_cap=%d thinking=%s unprotected=%q\n",
-		v, c, models.ID(), weights.Model.Type, weights.Model.Width, weights.Backend, weights.Precision, weights.Engine.KV(), s.Context, s.Budget, s.Cache.Enabled,
+		v, c, models.ID(), weights.Model.Type, weights.Model.Width, weights.Backend, weights.Precision, weights.Rounding, weights.Engine.KV(), s.Context, s.Budget, s.Cache.Enabled,
 		cfg.PromptCacheMax, isolation, cfg.ContextTTL.Milliseconds(), cfg.ContextSessions, cfg.MaxSequences, cfg.MaxQueue,
 		cfg.PrefillStepSize, cfg.StepTarget.Milliseconds(), s.Cache.Disk.Quota, s.Cache.Disk.Dir,
 		own.MaxTokens, own.MaxTokensCap, thinkingMode(own), unprotected(cfg))

@@ -28,9 +28,11 @@ type Status struct {
 	Output    int64  `json:"total_completion_tokens"`
 	// Process is that of the main model, where it is not the server's.
 	Process *Process `json:"model_process,omitempty"`
-	Metal   Metal    `json:"metal"`
-	Memory  Memory   `json:"memory"`
-	Cache   Cache    `json:"cache"`
+	// Precision is that of the main model; none where it embeds or ranks, or a script answers.
+	Precision *Precision `json:"precision,omitempty"`
+	Metal     Metal      `json:"metal"`
+	Memory    Memory     `json:"memory"`
+	Cache     Cache      `json:"cache"`
 	// Bounds counts requests that met a bound, refused or not, by its name: docs/security.md lists them.
 	Bounds map[chat.Bound]int64 `json:"bounds_met,omitempty"`
 	// Repairs counts what was put right in tool calls, by kind.
@@ -46,6 +48,12 @@ type Process struct {
 	Starts int `json:"starts"` // that loaded the model, this one included
 }
 
+// Precision is how far a model rounds activations.
+type Precision struct {
+	Name     string `json:"name"`
+	Rounding string `json:"rounding,omitempty"` // what it costs, in a phrase
+}
+
 // EncoderStatus is a model that embeds or ranks.
 type EncoderStatus struct {
 	Model     string `json:"model"`
@@ -57,6 +65,8 @@ type EncoderStatus struct {
 	Truncated int64  `json:"total_truncated"` // texts that were cut
 	Steps     int64  `json:"steps_executed"`
 	Weights   int64  `json:"weights_bytes"`
+
+	Precision Precision `json:"precision"`
 }
 
 // Metal has the figures of MLX where models run on it, else those of Memory under the same names, in GB of 1e9 bytes.

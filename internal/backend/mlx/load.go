@@ -37,10 +37,7 @@ type loader struct{ b *Backend }
 
 // NewLoader decides what activations are: float32 if the model is to be exact, else what suits the device.
 func (b *Backend) NewLoader(o B.Options) B.Loader {
-	b.act = B.F32
-	if b.half && o.Precision <= B.Outliers {
-		b.act = B.BF16
-	}
+	b.act = b.Caps().Acts[o.Precision]
 	b.wide, b.table = 0, 0
 	return &loader{b}
 }

@@ -74,7 +74,12 @@ func (b *Backend) Live() (n int) {
 func (b *Backend) Name() string { return "mlx" }
 
 func (b *Backend) Caps() B.Caps {
-	return B.Caps{LateTokens: true, World: max(b.o.world, 1), Rank: b.o.rank}
+	few := B.F32
+	if b.half {
+		few = B.BF16
+	}
+	return B.Caps{LateTokens: true, World: max(b.o.world, 1), Rank: b.o.rank,
+		Acts: []B.DType{B.Fast: few, B.Outliers: few, B.Exact: B.F32, B.Float32: B.F32}}
 }
 
 // Close frees weights, state and what is pinned. The library stays open for the process.
