@@ -64,7 +64,7 @@ func TestBenchJSONKeys(t *testing.T) {
 	for at, want := range map[string]string{
 		"":        "commit cpu kernel machine model results version",
 		"machine": "bf16_gflops int8_gops read_gbps",
-		"model":   "bits bytes shape",
+		"model":   "bits bytes precision shape",
 		"results": "batch depth limit_pct test threads tps tps_max tps_min",
 	} {
 		of := r
@@ -85,11 +85,31 @@ func TestBenchJSONKeys(t *testing.T) {
 	}
 }
 
+// TestBenchPrecision: what is measured is what serve would run, unless something else is asked for.
+func TestBenchPrecision(t *testing.T) {
+	large := []string{"--shape", "qwen3-0.6b", "--layers", "1"} // 90 MB with its table
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--shape", "tiny"}, "float32"}, {[]string{"--shape", "tiny", "--precision", "fast"}, "fast"}, {large, "outliers"},
+		{append([]string{"embed", "--bits", "4"}, large...), "exact"}, {[]string{"embed", "--shape", "tiny", "--bits", "4"}, "float32"},
+	} {
+		args := append(tt.args, "-p", "1", "-n", "0", "--reps", "1", "--probe-size", "2MiB")
+		if tt.args[0] == "embed" {
+			args = append(tt.args, "--texts", "1", "--longest", "8", "--repeats", "1")
+		}
+		if out, _ := runBench(t, args...); !strings.Contains(strings.SplitN(out, "\n", 2)[0], ", "+tt.want) {
+			t.Errorf("%v: %s", args, out)
+		}
+	}
+}
+
 func TestBenchFolder(t *testing.T) {
 	dir := t.TempDir()
 	runBench(t, "folder", dir, "--shape", "tiny")
 	out, progress := runBench(t, dir, "-p", "5", "-n", "1", "--reps", "1", "--threads", "1", "--probe-size", "2MiB")
-	if !strings.Contains(out, "pp5 ") || !strings.Contains(out, "tg1 ") || !strings.Contains(out, "of limit") {
+	if !strings.Contains(out, "float32") || !strings.Contains(out, "pp5 ") || !strings.Contains(out, "tg1 ") || !strings.Contains(out, "of limit") {
 		t.Errorf("table: %s", out)
 	}
 	if !strings.Contains(progress, "loaded qwen3") {

@@ -80,9 +80,10 @@ type machineRates struct {
 }
 
 type modelFacts struct {
-	Shape string `json:"shape"`
-	Bits  int    `json:"bits"`
-	Bytes int64  `json:"bytes"` // as stored
+	Shape     string `json:"shape"`
+	Bits      int    `json:"bits"`
+	Bytes     int64  `json:"bytes"` // as stored
+	Precision string `json:"precision"`
 }
 
 // tests are all combinations.
@@ -125,7 +126,7 @@ func (f *speedFlags) run(ctx context.Context, progress func(string)) (*speedResu
 	if err != nil {
 		return nil, err
 	}
-	r := &speedResult{CPU: cpuName(), Kernel: kernel.Current(), Model: modelFacts{Shape: f.name(), Bytes: m.Bytes}, Results: f.tests()}
+	r := &speedResult{CPU: cpuName(), Kernel: kernel.Current(), Model: modelFacts{Shape: f.name(), Bytes: m.Bytes, Precision: f.precision}, Results: f.tests()}
 	r.Version, r.Commit = f.version, f.commit
 	_, _ = fmt.Sscanf(m.Width, "%d bits", &r.Model.Bits)
 	r.about = fmt.Sprintf("%s, %s, %s, keys and values %s", f.name(), m.Description, f.precision, b.st.Policy())

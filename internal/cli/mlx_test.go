@@ -12,11 +12,34 @@ import (
 	"testing"
 
 	"hearth/internal/backend"
+	"hearth/internal/backend/mlx"
 	"hearth/internal/backend/mlx/testshim"
 	"hearth/internal/catalog"
 	"hearth/internal/config"
 	"hearth/internal/hub"
+	"hearth/internal/server"
 )
+
+// TestPrecisionOnMLX: what a precision chooses there is said.
+func TestPrecisionOnMLX(t *testing.T) {
+	shim := testshim.Config(t, testshim.Newest)
+	src, err := catalog.Find("demo", hub.Cache{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for precision, want := range map[string]string{"fast": "activations in bfloat16: KL to float32 ", "outliers": "activations in bfloat16: KL to float32 ", "exact": "activations in float32"} {
+		cfg := config.Default()
+		cfg.Backend, cfg.Precision = "mlx", precision
+		c := shim
+		c.Activations = backend.BF16
+		url := serveOn(t, src, cfg, catalog.Backends{Open: map[string]catalog.Opener{"mlx": func(*config.Config) (backend.Backend, error) { return mlx.Open(c) }}})
+		_, b := request(t, "GET", url+"/v1/status", "")
+		var s server.Status
+		if err := json.Unmarshal(b, &s); err != nil || s.Precision == nil || s.Precision.Name != precision || !strings.HasPrefix(s.Precision.Rounding, want) {
+			t.Errorf("%s: %+v, %v", precision, s.Precision, err)
+		}
+	}
+}
 
 // TestFormsOnMLX: what is asked for holds on MLX: JSON of a schema, a call that is demanded, a pattern.
 func TestFormsOnMLX(t *testing.T) {
