@@ -10,7 +10,7 @@ var (
 		Float32:  "",
 	}
 	vectorRoundings = [...]string{
-		Fast:     "cosine to float32 0.9987 or more on a published model in 4 and 8 bits",
+		Fast:     "cosine to float32 0.998 or more on a published model in 4 and 8 bits",
 		Outliers: "cosine to float32 0.9998 or more on a published model in 4 and 8 bits",
 		Exact:    "cosine to float32 0.9999999 or more on a published model in 4 and 8 bits",
 		Float32:  "",

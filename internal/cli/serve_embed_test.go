@@ -24,11 +24,11 @@ func encoderDir(t *testing.T, name string, ranks bool) string {
 // TestServeEncoders: models that embed and rank beside the demo, and one alone.
 func TestServeEncoders(t *testing.T) {
 	embeds := encoderDir(t, "minilm", false)
-	out, err := command(t, nil, "show", embeds).Output()
-	if want := "use           embeds texts\n"; err != nil || !strings.Contains(string(out), want) || !strings.Contains(string(out), "32 numbers, length 1: yes") {
+	out, err := command(t, nil, "show", embeds, "--precision", "exact").Output()
+	if want := "precision     exact: cosine to float32 "; err != nil || !strings.Contains(string(out), want) || !strings.Contains(string(out), "32 numbers, length 1: yes") {
 		t.Errorf("show: %v\n%s", err, out)
 	}
-	p := start(t, nil, "--embedding-model", embeds, "--rerank-model", encoderDir(t, "judge", true), "--embedding-max-length", "20")
+	p := start(t, nil, "--embedding-model", embeds, "--rerank-model", encoderDir(t, "judge", true), "--precision", "exact", "--embedding-max-length", "20")
 	status, body := request(t, "POST", p.url+"/v1/embeddings", `{"model": "minilm", "input": ["hello", "hello world"], "dimensions": 5}`)
 	var reply struct {
 		Data []struct {
@@ -59,8 +59,11 @@ func TestServeEncoders(t *testing.T) {
 		}
 	}
 
-	if _, status := request(t, "GET", p.url+"/v1/status", ""); !strings.Contains(string(status), `"embedding":[{"model":"minilm","kind":"embedding","total_requests":`) {
-		t.Errorf("status: %s", status)
+	_, page := request(t, "GET", p.url+"/v1/status", "")
+	for _, want := range []string{`"embedding":[{"model":"minilm","kind":"embedding","total_requests":`, `"precision":{"name":"exact","rounding":"cosine to float32 `} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("status: no %s in %s", want, page)
+		}
 	}
 
 	alone := start(t, nil, embeds)
