@@ -23,7 +23,7 @@ func TestStateOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := stateOf(st.Geometry(), st.Policy())
-	if want := (shownState{Token: 2 * 2 * 2 * 256 * 2, Sequence: 6 * 4 * (16*128*128 + 3*(2*16*128+16*128))}); s != want {
+	if want := (shownState{Token: 2 * 2 * 2 * 256 * 2, Sequence: 6 * 4 * (16*128*128 + 3*(2*16*128+16*128)), KVType: "bf16"}); s != want {
 		t.Errorf("%+v, want %+v", s, want)
 	}
 }
