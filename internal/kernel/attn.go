@@ -18,8 +18,9 @@ type Attn struct {
 	Heads, KDim, VDim int
 	Scale             float32   // on the scores; above 0
 	Cap               float32   // scores become Cap·tanh(score/Cap); 0: none
+	Half              bool      // queries and weights rounded to bfloat16: see HalfAttention
 	lo, hi            []int     // what a row sees
-	q                 []float32 // [rows·Heads][pad16(KDim)]
+	q                 []float32 // [rows·Heads][pad16(KDim)]; with Half the first half of them, twice as many
 	max, sum          []float32 // [rows·Heads]
 	acc               []float32 // [rows·Heads][pad16(VDim)]
 }
@@ -51,6 +52,10 @@ func (a *Attn) SetRow(row int, q []float32, lo, hi int) {
 	}
 	a.lo[row], a.hi[row] = lo, hi
 	pad := pad16(a.KDim)
+	if a.Half {
+		ToBF16(bf16s(a.q)[row*len(q):][:len(q)], q)
+		return
+	}
 	for h := range a.Heads {
 		to := a.q[(row*a.Heads+h)*pad:][:pad]
 		clear(to[copy(to, q[h*a.KDim:][:a.KDim]):])
@@ -62,12 +67,13 @@ func (a *Attn) SetRow(row int, q []float32, lo, hi int) {
 // calls lies on a multiple of AttnTile.
 //
 // Keys and values are seen as Rows.Get reads them. Per tile and query: scores in eight lanes (reduceScore), with AVX-512 in
-// sixteen; new maximum; earlier sums scaled by exp(old-new); weights exp(score-max); values added position by position.
+// sixteen; new maximum; earlier sums scaled by exp(old-new); weights exp(score-max); values added position by position. With
+// Half it is what attn_half.go says.
 func Attend(a *Attn, w *AttnSpace, k, v *Rows, base, from, to int) {
 	if from >= to {
 		return
 	}
-	if base%AttnTile != 0 || from < base || k.Width != a.KDim || v.Width != a.VDim ||
+	if a.Half && !(halfRows(k) && halfRows(v)) || base%AttnTile != 0 || from < base || k.Width != a.KDim || v.Width != a.VDim ||
 		len(k.Data) < (to-base-1)*k.Stride+k.RowBytes() || len(v.Data) < (to-base-1)*v.Stride+v.RowBytes() {
 		panic(fmt.Sprintf("kernel: attend [%d,%d) over a run at %d with %d bytes of keys and %d of values", from, to, base, len(k.Data), len(v.Data)))
 	}
@@ -85,11 +91,9 @@ func (a *Attn) tile(w *AttnSpace, k, v *Rows, base, t, from, to int) {
 	}
 	from, to = max(from, a.lo[r0])-t, min(to, a.hi[r1-1])-t
 	q0, n := r0*a.Heads, (r1-r0)*a.Heads
-	kpad, vpad := pad16(a.KDim), pad16(a.VDim)
-	q, acc := a.q[q0*kpad:][:n*kpad], a.acc[q0*vpad:][:n*vpad]
-	if !w.scoreAsm(q, k, v, t-base, from, to, n) {
-		w.score(q, k, t-base, from, to, n)
-	}
+	vpad := pad16(a.VDim)
+	acc := a.acc[q0*vpad:][:n*vpad]
+	a.scores(w, k, v, t-base, from, to, q0, n)
 	scale := a.Scale
 	if a.Cap != 0 {
 		softcap(w.s[:n*AttnTile], scale, a.Cap)
@@ -104,13 +108,47 @@ func (a *Attn) tile(w *AttnSpace, k, v *Rows, base, t, from, to int) {
 			mask(w.s[((r-r0)*a.Heads+h)*AttnTile:][:AttnTile], lo, hi)
 		}
 	}
-	softmax(w.s, a.max[q0:][:n], a.sum[q0:][:n], acc, vpad, scale)
+	a.softmax(w.s, a.max[q0:][:n], a.sum[q0:][:n], acc, vpad, scale)
 	next := w.Next
 	if at := (t + AttnTile - base) * k.Stride; at < len(k.Data) {
 		next = k.Data[at:]
 	}
-	if !a.valueAsm(w, v, next, t-base, from, to, t, r0, r1) {
-		a.value(w, v, t-base, from, to, t, r0, r1)
+	a.values(w, v, next, t-base, from, to, t, r0, r1)
+}
+
+// scores writes those of n queries from q0 on.
+func (a *Attn) scores(w *AttnSpace, k, v *Rows, at, from, to, q0, n int) {
+	if a.Half {
+		if q := bf16s(a.q)[q0*a.KDim:][:n*a.KDim]; !w.halfScoresAsm(q, k, v, at, from, to, n) {
+			w.halfScores(q, k, at, from, to, n)
+		}
+		return
+	}
+	pad := pad16(a.KDim)
+	if q := a.q[q0*pad:][:n*pad]; !w.scoreAsm(q, k, v, at, from, to, n) {
+		w.score(q, k, at, from, to, n)
+	}
+}
+
+// softmax turns scores into weights and updates maxima, sums and the scale of acc.
+func (a *Attn) softmax(s, most, sum, acc []float32, vpad int, scale float32) {
+	switch {
+	case !a.Half:
+		softmax(s, most, sum, acc, vpad, scale)
+	case !halfSoftmaxAsm(s, most, sum, acc, vpad, scale*log2e):
+		halfSoftmax(s, most, sum, acc, vpad, scale*log2e)
+	}
+}
+
+// values adds the weighted values of [from, to) to the sums of the rows that see them. The next keys are at next.
+func (a *Attn) values(w *AttnSpace, v *Rows, next []byte, at, from, to, t, r0, r1 int) {
+	switch {
+	case a.Half:
+		if !a.halfValuesAsm(w, v, next, at, from, to, t, r0, r1) {
+			a.halfValues(w, v, at, from, to, t, r0, r1)
+		}
+	case !a.valueAsm(w, v, next, at, from, to, t, r0, r1):
+		a.value(w, v, at, from, to, t, r0, r1)
 	}
 }
 
@@ -149,13 +187,23 @@ func (a *Attn) Merge(b *Attn) {
 			copy(acc, more)
 		default:
 			top := max(a.max[i], b.max[i])
-			fa, fb := exp32(a.max[i]-top), exp32(b.max[i]-top)
+			fa, fb := a.power(a.max[i]-top), a.power(b.max[i]-top)
 			a.sum[i] = a.sum[i]*fa + b.sum[i]*fb
-			Scale(acc, acc, fa)
+			if fa != 1 {
+				Scale(acc, acc, fa)
+			}
 			Axpy(acc, more, fb)
 			a.max[i] = top
 		}
 	}
+}
+
+// power is e to x, or 2 in whose powers weights are counted with Half.
+func (a *Attn) power(x float32) float32 {
+	if a.Half {
+		return pow2(x)
+	}
+	return exp32(x)
 }
 
 // Finish writes the weighted means of a row to dst [Heads·VDim]. sinks, if any, has one score per head that takes part
@@ -167,9 +215,13 @@ func (a *Attn) Finish(row int, dst, sinks []float32) {
 		i := row*a.Heads + h
 		sum, f := a.sum[i], float32(1)
 		if sinks != nil {
-			top := max(a.max[i], sinks[h])
-			f = exp32(a.max[i] - top)
-			sum = sum*f + exp32(sinks[h]-top)
+			sink := sinks[h]
+			if a.Half {
+				sink *= log2e
+			}
+			top := max(a.max[i], sink)
+			f = a.power(a.max[i] - top)
+			sum = sum*f + a.power(sink-top)
 		}
 		if sum != 0 {
 			f /= sum

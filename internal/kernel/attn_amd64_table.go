@@ -616,3 +616,141 @@ func attnValueRowsQ43AVX512(x *attnArgs)
 
 //go:noescape
 func attnValueRowsQ44AVX512(x *attnArgs)
+
+// What the routines on bfloat16 numbers take together at most: rows of sums, and queries of rows as they are stored.
+const halfTogether, halfQueries = 6, 4
+
+func callHalfProducts4(rows int, x *halfArgs) {
+	switch rows {
+	case 1:
+		attnHalfProducts1x4AVX512(x)
+	case 2:
+		attnHalfProducts2x4AVX512(x)
+	case 3:
+		attnHalfProducts3x4AVX512(x)
+	case 4:
+		attnHalfProducts4x4AVX512(x)
+	case 5:
+		attnHalfProducts5x4AVX512(x)
+	case 6:
+		attnHalfProducts6x4AVX512(x)
+	}
+}
+
+//go:noescape
+func attnHalfProducts1x4AVX512(x *halfArgs)
+
+//go:noescape
+func attnHalfProducts2x4AVX512(x *halfArgs)
+
+//go:noescape
+func attnHalfProducts3x4AVX512(x *halfArgs)
+
+//go:noescape
+func attnHalfProducts4x4AVX512(x *halfArgs)
+
+//go:noescape
+func attnHalfProducts5x4AVX512(x *halfArgs)
+
+//go:noescape
+func attnHalfProducts6x4AVX512(x *halfArgs)
+
+func callHalfProducts2(rows int, x *halfArgs) {
+	switch rows {
+	case 1:
+		attnHalfProducts1x2AVX512(x)
+	case 2:
+		attnHalfProducts2x2AVX512(x)
+	case 3:
+		attnHalfProducts3x2AVX512(x)
+	case 4:
+		attnHalfProducts4x2AVX512(x)
+	case 5:
+		attnHalfProducts5x2AVX512(x)
+	case 6:
+		attnHalfProducts6x2AVX512(x)
+	}
+}
+
+//go:noescape
+func attnHalfProducts1x2AVX512(x *halfArgs)
+
+//go:noescape
+func attnHalfProducts2x2AVX512(x *halfArgs)
+
+//go:noescape
+func attnHalfProducts3x2AVX512(x *halfArgs)
+
+//go:noescape
+func attnHalfProducts4x2AVX512(x *halfArgs)
+
+//go:noescape
+func attnHalfProducts5x2AVX512(x *halfArgs)
+
+//go:noescape
+func attnHalfProducts6x2AVX512(x *halfArgs)
+
+func callHalfScoreRows(rows int, x *halfArgs) {
+	switch rows {
+	case 1:
+		attnHalfScoreRows1AVX512(x)
+	case 2:
+		attnHalfScoreRows2AVX512(x)
+	case 3:
+		attnHalfScoreRows3AVX512(x)
+	case 4:
+		attnHalfScoreRows4AVX512(x)
+	}
+}
+
+//go:noescape
+func attnHalfScoreRows1AVX512(x *halfArgs)
+
+//go:noescape
+func attnHalfScoreRows2AVX512(x *halfArgs)
+
+//go:noescape
+func attnHalfScoreRows3AVX512(x *halfArgs)
+
+//go:noescape
+func attnHalfScoreRows4AVX512(x *halfArgs)
+
+func callHalfValueRows(rows int, x *halfArgs) {
+	switch rows {
+	case 1:
+		attnHalfValueRows1AVX512(x)
+	case 2:
+		attnHalfValueRows2AVX512(x)
+	case 3:
+		attnHalfValueRows3AVX512(x)
+	case 4:
+		attnHalfValueRows4AVX512(x)
+	}
+}
+
+//go:noescape
+func attnHalfValueRows1AVX512(x *halfArgs)
+
+//go:noescape
+func attnHalfValueRows2AVX512(x *halfArgs)
+
+//go:noescape
+func attnHalfValueRows3AVX512(x *halfArgs)
+
+//go:noescape
+func attnHalfValueRows4AVX512(x *halfArgs)
+
+//go:noescape
+func attnHalfKeysAVX512(x *halfArgs)
+
+//go:noescape
+func attnHalfValues4AVX512(x *halfArgs)
+
+//go:noescape
+func attnHalfValues2AVX512(x *halfArgs)
+
+//go:noescape
+func attnHalfSoftmax1AVX512(x *halfArgs)
+
+//go:noescape
+func attnHalfSoftmax4AVX512(x *halfArgs)

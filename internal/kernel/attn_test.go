@@ -18,6 +18,7 @@ type attnCase struct {
 	k, v           Rows
 	lo, hi         []int // what a row sees
 	cap            float32
+	half           bool
 }
 
 // randomAttn has the last rows see all before them and themselves.
@@ -83,7 +84,7 @@ func (r Rows) from(row int) Rows {
 }
 
 func (c attnCase) attn() *Attn {
-	a := &Attn{Heads: c.heads, KDim: c.k.Width, VDim: c.v.Width, Scale: 0.2, Cap: c.cap}
+	a := &Attn{Heads: c.heads, KDim: c.k.Width, VDim: c.v.Width, Scale: 0.2, Cap: c.cap, Half: c.half}
 	a.Reset(c.rows)
 	n := c.heads * c.k.Width
 	for i := range c.rows {
@@ -146,9 +147,12 @@ func (c attnCase) reference() []float64 {
 // check holds a case to float64, to its rows alone, to the same in pages, and to the same numbers as float32.
 func (c attnCase) check(t *testing.T) {
 	t.Helper()
-	whole := c.run()
+	whole, off := c.run(), 5e-5
+	if c.half {
+		off = 0.02
+	}
 	for i, w := range c.reference() {
-		if !(math.Abs(float64(whole[i])-w) <= 5e-5) {
+		if !(math.Abs(float64(whole[i])-w) <= off) {
 			t.Fatalf("%d rows on %d: element %d is %g, want %g", c.rows, c.n, i, whole[i], w)
 		}
 	}
@@ -161,6 +165,9 @@ func (c attnCase) check(t *testing.T) {
 		cuts = append(cuts, p)
 	}
 	equal(t, "paged", c.run(cuts...), whole)
+	if c.half {
+		return
+	}
 	wide := c
 	wide.k, wide.v = c.k.floats(c.n), c.v.floats(c.n)
 	equal(t, "float32", wide.run(), whole)
@@ -203,14 +210,49 @@ func TestAttendRows(t *testing.T) {
 	})
 }
 
+// TestHalfAttentionIsGeneric: what the CPU's own products of bfloat16 numbers give is, to the bit, what Go says they do.
+func TestHalfAttentionIsGeneric(t *testing.T) {
+	before := Current()
+	defer func() { _ = Use(before) }()
+	r := rand.New(rand.NewPCG(27, 1))
+	for i, dims := range [][2]int{{64, 96}, {128, 128}, {32, 256}, {96, 224}, {576, 512}, {64, 32}} {
+		for _, n := range []int{1, 2, 15, 16, 63, 64, 65, 200} {
+			for _, rows := range []int{1, 2, 3, 7, 29} {
+				c := randomAttn(r, CacheBF16, n, min(n, rows), 1+i%4, dims[0], dims[1])
+				if dims[0] == 576 { // latents
+					c.v = c.k
+					c.v.Width = 512
+				}
+				for i := range c.q {
+					c.q[i] *= 8 / float32(math.Sqrt(float64(dims[0])))
+				}
+				c.half = true
+				for _, c := range []attnCase{c, c.window(1 + r.IntN(n))} {
+					_ = Use(before)
+					got := c.run()
+					if HalfAttention(&c.k, &c.v) && n < 70 {
+						c.check(t)
+						c.cap = 1.5
+						c.check(t)
+						c.cap = 0
+					}
+					_ = Use("generic")
+					equal(t, fmt.Sprintf("%d rows on %d of %v", c.rows, n, dims), got, c.run())
+				}
+			}
+		}
+	}
+}
+
 // TestUnseenIsNothing: what lies beyond a row's bounds may be anything, also where its neighbours look.
 func TestUnseenIsNothing(t *testing.T) {
 	eachImplementation(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(26, 1))
-		for _, typ := range cacheTypes {
-			c := randomAttn(r, typ, 140, 13, 2, 32, 48).window(70)
+		for i, typ := range append(cacheTypes, CacheBF16) {
+			c := randomAttn(r, typ, 140, 13, 2, 32, 64).window(70)
+			c.half = i == len(cacheTypes)
 			want := c.run()
-			bad := randomFloats(r, 48)
+			bad := randomFloats(r, 64)
 			for i := range bad {
 				bad[i] = float32(math.NaN())
 			}
@@ -218,8 +260,8 @@ func TestUnseenIsNothing(t *testing.T) {
 			c.v.Set(133, bad)
 			got := c.run()
 			sees := 133 - (140 - 13)
-			equal(t, "rows before", got[:sees*2*48], want[:sees*2*48])
-			for i, x := range got[sees*2*48:] {
+			equal(t, "rows before", got[:sees*2*64], want[:sees*2*64])
+			for i, x := range got[sees*2*64:] {
 				if x == x {
 					t.Fatalf("%v: element %d of a row that sees a NaN is %g", typ, i, x)
 				}

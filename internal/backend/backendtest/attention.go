@@ -156,6 +156,26 @@ func (c Config) attnTolerance(spec *B.Attn, q, k []float32, longest int) float64
 	return 2*score + c.Eps*float64(longest+64)
 }
 
+// halfAttention reports a case whose queries and weights are rounded to bfloat16.
+func (c Config) halfAttention(a *attnCase) bool {
+	p, spec := a.policy, &a.spec
+	return c.Half && a.opts.Precision <= B.Outliers && p.Bits == 0 && (p.DType == B.None || p.DType == B.BF16) && spec.KDim%32 == 0 && spec.VDim%32 == 0
+}
+
+// halfTolerance: a query's numbers are off by up to 2^-9 of each, this way and that, and so are the weights; some values are
+// twelve times as large as most.
+func halfTolerance(spec *B.Attn, q, k, v []float32) float64 {
+	size := func(x []float32) float64 {
+		var sum float64
+		for _, v := range x {
+			sum += float64(v) * float64(v)
+		}
+		return math.Sqrt(sum / float64(len(x)))
+	}
+	score := math.Sqrt(float64(spec.KDim)) * size(q) * size(k) * float64(spec.Scale)
+	return 0x1p-5 * (score + 1) * size(v)
+}
+
 func (c Config) attention(t *testing.T) {
 	for _, a := range attnCases() {
 		t.Run(a.name, func(t *testing.T) {
@@ -179,6 +199,9 @@ func (c Config) attention(t *testing.T) {
 			sc, y := a.run(t, c.open(t), spans, q, k, v)
 			rs, want := a.run(t, ref.New(), spans, q, k, v)
 			bound := 12 * c.attnTolerance(&a.spec, q, k, longest)
+			if c.halfAttention(&a) {
+				bound = halfTolerance(&a.spec, q, k, v)
+			}
 			near(t, a.name, floats(t, sc, y), ref.Float64s(rs, want), func(int) float64 { return 0 }, bound)
 			sc.End()
 		})

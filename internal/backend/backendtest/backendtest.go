@@ -19,7 +19,8 @@ type Config struct {
 	Int8 bool
 	// Int8Small says so of nvfp4.
 	Int8Small bool
-	// Half says that bfloat16 weights meet activations rounded to bfloat16 unless Options.Exact is set.
+	// Half says that bfloat16 weights meet activations rounded to bfloat16, and keys and values queries and weights, unless
+	// Options.Exact is set.
 	Half bool
 	// Threads are the counts that must agree with each other.
 	Threads []int

@@ -26,6 +26,7 @@ type attnJob struct {
 	s       *scope
 	spec    *backend.Attn
 	layer   *layer // nil: stateless, the keys and values are arrays of the step
+	half    bool   // products of bfloat16 numbers
 	spans   []backend.Span
 	of      []int32 // span of every batch row
 	q, y    *array
@@ -52,7 +53,7 @@ func (s *scope) Attention(q, k, v backend.Array, a *backend.Attn) backend.Array 
 func (s *scope) attention(q, k, v backend.Array, a *backend.Attn) backend.Array {
 	h, y := s.make(q.Rows(), a.Heads*a.VDim)
 	j := &s.be.attn
-	j.s, j.spec, j.q, j.y, j.k, j.v = s, a, s.get(q), y, nil, nil
+	j.s, j.spec, j.q, j.y, j.k, j.v, j.half = s, a, s.get(q), y, nil, nil, false
 	j.spans, j.of, j.layer, j.sinks, j.splits = s.batch.Spans, s.spanOf, nil, vector(a.Sinks), 0
 	if a.Alt {
 		j.spans, j.of = s.batch.Alt, s.altOf
@@ -62,6 +63,7 @@ func (s *scope) attention(q, k, v backend.Array, a *backend.Attn) backend.Array 
 	}
 	if a.State != backend.NoState {
 		j.layer = &s.st.layers[a.State]
+		j.half = s.st.prec <= backend.Outliers && kernel.HalfAttention(&j.layer.k, &j.layer.v)
 		if j.k != nil {
 			s.be.rows = rowJob{op: opStore, store: j}
 			s.each(j.k.rows, j.k.cols+j.v.cols)
@@ -251,7 +253,7 @@ func (j *attnJob) keys(sp *backend.Span, p, head int) []byte {
 // attend runs the queries of a block and key head over split n. The thread is likely to go on with the keys at after.
 func (j *attnJob) attend(a *kernel.Attn, w *kernel.AttnSpace, b attnBlock, head, n int, after []byte) {
 	a.Heads, a.KDim, a.VDim = j.spec.Heads/j.spec.KVHeads, j.spec.KDim, j.spec.VDim
-	a.Scale, a.Cap = j.spec.Scale, j.spec.Cap
+	a.Scale, a.Cap, a.Half = j.spec.Scale, j.spec.Cap, j.half
 	a.Reset(b.rows)
 	cols := a.Heads * a.KDim
 	sp, from, to := j.sees(b.row)

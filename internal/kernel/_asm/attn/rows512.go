@@ -68,7 +68,7 @@ func (a *asm) rowScores512(t string, rows int) {
 		a.o("JNZ scale")
 	}
 	for r := range rows {
-		a.fold512(4*r, 16+r)
+		a.fold512(4*r, 16+r, "VADDPS")
 		a.o("VMOVUPS X%d, %d(DI)", 4*r, rowBytes*r)
 	}
 	a.o("ADDQ $16, DI")

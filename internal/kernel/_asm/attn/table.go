@@ -33,7 +33,30 @@ func goTable() []byte {
 		l.byType(&b, "Score", l.rowScores)
 		l.byType(&b, "Value", l.rowValues)
 	}
+	halfTable(&b)
 	return b.Bytes()
+}
+
+// halfTable declares the routines on bfloat16 numbers and the calls by shape.
+func halfTable(b *bytes.Buffer) {
+	fmt.Fprintf(b, "\n// What the routines on bfloat16 numbers take together at most: rows of sums, and queries of rows as they are stored.\nconst halfTogether, halfQueries = %d, %d\n", halfRows, halfQueries)
+	byRows := func(call, name string, most int) {
+		fmt.Fprintf(b, "\nfunc call%s(rows int, x *halfArgs) {\n\tswitch rows {\n", call)
+		for rows := 1; rows <= most; rows++ {
+			fmt.Fprintf(b, "\tcase %d:\n\t\t%s(x)\n", rows, fmt.Sprintf(name, rows))
+		}
+		b.WriteString("\t}\n}\n")
+		for rows := 1; rows <= most; rows++ {
+			fmt.Fprintf(b, "\n//go:noescape\nfunc %s(x *halfArgs)\n", fmt.Sprintf(name, rows))
+		}
+	}
+	byRows("HalfProducts4", "attnHalfProducts%dx4AVX512", halfRows)
+	byRows("HalfProducts2", "attnHalfProducts%dx2AVX512", halfRows)
+	byRows("HalfScoreRows", "attnHalfScoreRows%dAVX512", halfQueries)
+	byRows("HalfValueRows", "attnHalfValueRows%dAVX512", halfQueries)
+	for _, name := range []string{"Keys", "Values4", "Values2", "Softmax1", "Softmax4"} {
+		fmt.Fprintf(b, "\n//go:noescape\nfunc attnHalf%sAVX512(x *halfArgs)\n", name)
+	}
 }
 
 func (l level) limits(b *bytes.Buffer) {

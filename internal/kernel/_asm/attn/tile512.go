@@ -44,7 +44,7 @@ func (a *asm) scores512(rows int) {
 	a.o("DECQ CX")
 	a.o("JNZ loop")
 	for r := range rows {
-		a.fold512(4*r, 24+r%4)
+		a.fold512(4*r, 24+r%4, "VADDPS")
 		a.o("VMOVUPS X%d, %d(R11)", 4*r, rowBytes*r)
 	}
 	a.fetch("R13", "R15", 2)
@@ -68,20 +68,21 @@ func (a *asm) zero(n int) {
 	}
 }
 
-// fold512 leaves in X(v) the sums of Z(v) to Z(v+3): within lanes of 128 bits, then those of opposite halves. Z(t) is lost.
-func (a *asm) fold512(v, t int) {
+// fold512 leaves in X(v) the sums of Z(v) to Z(v+3), or what op makes of them: within lanes of 128 bits, then those of opposite
+// halves. Z(t) is lost.
+func (a *asm) fold512(v, t int, op string) {
 	for _, p := range []int{v, v + 2} {
 		a.o("VUNPCKLPS Z%d, Z%d, Z%d", p+1, p, t)
 		a.o("VUNPCKHPS Z%d, Z%d, Z%d", p+1, p, p)
-		a.o("VADDPS Z%d, Z%d, Z%d", p, t, p)
+		a.o("%s Z%d, Z%d, Z%d", op, p, t, p)
 	}
 	a.o("VUNPCKLPD Z%d, Z%d, Z%d", v+2, v, t)
 	a.o("VUNPCKHPD Z%d, Z%d, Z%d", v+2, v, v)
-	a.o("VADDPS Z%d, Z%d, Z%d", v, t, v)
+	a.o("%s Z%d, Z%d, Z%d", op, v, t, v)
 	a.o("VEXTRACTF64X4 $1, Z%d, Y%d", v, t)
-	a.o("VADDPS Y%d, Y%d, Y%d", t, v, v)
+	a.o("%s Y%d, Y%d, Y%d", op, t, v, v)
 	a.o("VEXTRACTF32X4 $1, Y%d, X%d", v, t)
-	a.o("VADDPS X%d, X%d, X%d", t, v, v)
+	a.o("%s X%d, X%d, X%d", op, t, v, v)
 }
 
 // values512 is values with two strips of 16 columns at a time, and the last one alone if it is odd.
