@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"hearth/internal/backend"
+	"hearth/internal/backend/cpu"
 )
 
 // bench runs the command and gives its output and its progress.
@@ -64,7 +67,7 @@ func TestBenchJSONKeys(t *testing.T) {
 	for at, want := range map[string]string{
 		"":        "commit cpu kernel machine model results version",
 		"machine": "bf16_gflops int8_gops read_gbps",
-		"model":   "bits bytes precision shape",
+		"model":   "attention bits bytes precision shape",
 		"results": "batch depth limit_pct test threads tps tps_max tps_min",
 	} {
 		of := r
@@ -128,5 +131,29 @@ func TestBenchFlags(t *testing.T) {
 		if err := cmd.Execute(); err == nil {
 			t.Errorf("%v ran", args)
 		}
+	}
+}
+
+// TestAttentionLimit: attention is held to what kernels could do with its keys, whether they do or not.
+func TestAttentionLimit(t *testing.T) {
+	all := limits{Read: 1, Int8: 4, Float: 1, Half: 2}
+	bf16 := backend.KVPolicy{DType: backend.BF16}
+	for _, tt := range []struct {
+		policy    backend.KVPolicy
+		precision string
+		machine   limits
+		want      multiplications
+	}{
+		{bf16, "fast", all, inHalf}, {bf16, "outliers", all, inHalf}, {bf16, "exact", all, inFloat}, {bf16, "fast", limits{Int8: 4, Float: 1}, inFloat},
+		{backend.KVPolicy{Bits: 8}, "outliers", all, inInt8}, {backend.KVPolicy{Bits: 8}, "float32", all, inFloat},
+		{backend.KVPolicy{DType: backend.F16}, "fast", all, inFloat}, {backend.KVPolicy{DType: backend.F32}, "fast", all, inFloat},
+	} {
+		if got := attending(tt.policy, tt.precision, tt.machine); got != tt.want {
+			t.Errorf("%v, %s on %+v: %s, want %s", tt.policy, tt.precision, tt.machine, got, tt.want)
+		}
+	}
+	w := cpu.Work{Attend: 8}
+	if f, h, i := all.seconds(w, 0, inFloat), all.seconds(w, 0, inHalf), all.seconds(w, 0, inInt8); f != 8 || h != 4 || i != 2 {
+		t.Errorf("eight operations take %g, %g and %g seconds", f, h, i)
 	}
 }

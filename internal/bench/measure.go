@@ -23,14 +23,42 @@ func (l limits) over(m limits) limits {
 	return limits{max(l.Read, m.Read), max(l.Int8, m.Int8), max(l.Float, m.Float), max(l.Half, m.Half)}
 }
 
+// multiplications are a kind of them that the machine is measured for.
+type multiplications string
+
+const (
+	inInt8  multiplications = "int8"
+	inHalf  multiplications = "bf16"
+	inFloat multiplications = "float32"
+)
+
+// attending is the fastest kind that attention could use: on codes that of products of codes, on bfloat16 numbers those of such
+// where the processor has them, and floats where queries are not to be rounded.
+func attending(p backend.KVPolicy, precision string, l limits) multiplications {
+	switch prec, _ := backend.ParsePrecision(precision); {
+	case prec > backend.Outliers:
+		return inFloat
+	case p.Bits > 0:
+		return inInt8
+	case p.DType == backend.BF16 && l.Half > 0:
+		return inHalf
+	}
+	return inFloat
+}
+
+// of is the limit of a kind.
+func (l limits) of(m multiplications) float64 {
+	return map[multiplications]float64{inInt8: l.Int8, inHalf: l.Half, inFloat: l.Float}[m]
+}
+
 // seconds is what work takes at least: its reads or its arithmetic. 0 if the arithmetic's speed is unknown.
-func (l limits) seconds(w cpu.Work, state int64) float64 {
+func (l limits) seconds(w cpu.Work, state int64, attend multiplications) float64 {
 	read := float64(w.Read+state) / l.Read
 	var sums float64
 	for _, s := range []struct {
 		ops  int64
 		rate float64
-	}{{w.Fast, l.Int8}, {w.Half, l.Half}, {w.Floats + w.Attend, l.Float}} {
+	}{{w.Fast, l.Int8}, {w.Half, l.Half}, {w.Floats, l.Float}, {w.Attend, l.of(attend)}} {
 		if s.ops > 0 && s.rate == 0 {
 			return 0
 		}
@@ -84,6 +112,7 @@ type modelFacts struct {
 	Bits      int    `json:"bits"`
 	Bytes     int64  `json:"bytes"` // as stored
 	Precision string `json:"precision"`
+	Attention string `json:"attention"` // the multiplications that its limit is counted at
 }
 
 // tests are all combinations.
@@ -132,6 +161,8 @@ func (f *speedFlags) run(ctx context.Context, progress func(string)) (*speedResu
 	r.about = fmt.Sprintf("%s, %s, %s, keys and values %s", f.name(), m.Description, f.precision, b.st.Policy())
 	s := &speedRun{b: b, f: f, probe: kernel.NewProbe(int(f.probe)), progress: progress}
 	defer s.probe.Close()
+	s.attend = attending(b.st.Policy(), f.precision, s.look())
+	r.Model.Attention = string(s.attend)
 	if err := s.measure(ctx, r.Results); err != nil {
 		return nil, err
 	}
@@ -142,6 +173,7 @@ func (f *speedFlags) run(ctx context.Context, progress func(string)) (*speedResu
 // speedRun measures tests in turns.
 type speedRun struct {
 	b        *bench
+	attend   multiplications
 	f        *speedFlags
 	probe    *kernel.Probe
 	progress func(string)
@@ -225,7 +257,7 @@ func (s *speedRun) once(ctx context.Context, t *speedTest, w cpu.Work) error {
 	l := before.over(after)
 	t.limits = append(t.limits, l)
 	t.tps = append(t.tps, float64(t.tokens*t.Batch)/took.Seconds())
-	t.share = append(t.share, 100*l.seconds(w, state)/took.Seconds())
+	t.share = append(t.share, 100*l.seconds(w, state, s.attend)/took.Seconds())
 	return nil
 }
 
@@ -285,17 +317,18 @@ func median(x []float64) float64 {
 
 func (r *speedResult) print(w io.Writer) error {
 	fmt.Fprintf(w, "model   %s, %.0f MB\n", r.about, float64(r.Model.Bytes)/1e6)
-	fmt.Fprintf(w, "machine %s, kernel %s, page of %d tokens\n\n", r.CPU, r.Kernel, backend.PageTokens)
+	fmt.Fprintf(w, "machine %s, kernel %s, page of %d tokens\n", r.CPU, r.Kernel, backend.PageTokens)
+	fmt.Fprintf(w, "limit   of attention: multiplications of %s\n\n", r.Model.Attention)
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(tw, "test\tdepth\tbatch\tthreads\ttok/s\tmin\tmax\tread GB/s\tint8 GOPS\tfloat GFLOPS\tof limit\t")
+	fmt.Fprintln(tw, "test\tdepth\tbatch\tthreads\ttok/s\tmin\tmax\tread GB/s\tint8 GOPS\tfloat GFLOPS\tbf16 GFLOPS\tof limit\t")
 	for _, t := range r.Results {
 		m := medians(t.limits)
 		share := "unknown"
 		if t.Share > 0 {
 			share = fmt.Sprintf("%.1f%%", t.Share)
 		}
-		fmt.Fprintf(tw, "%s\t%d\t%d\t%d\t%.1f\t%.1f\t%.1f\t%.1f\t%.0f\t%.0f\t%s\t\n", t.Test, t.Depth, t.Batch, t.Threads, t.TPS, t.Min, t.Max,
-			m.Read/1e9, m.Int8/1e9, m.Float/1e9, share)
+		fmt.Fprintf(tw, "%s\t%d\t%d\t%d\t%.1f\t%.1f\t%.1f\t%.1f\t%.0f\t%.0f\t%.0f\t%s\t\n", t.Test, t.Depth, t.Batch, t.Threads, t.TPS, t.Min, t.Max,
+			m.Read/1e9, m.Int8/1e9, m.Float/1e9, m.Half/1e9, share)
 	}
 	return tw.Flush()
 }
