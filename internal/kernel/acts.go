@@ -10,7 +10,7 @@ const (
 	Floats                    // float32
 	Fine                      // two int8 per group, the second for what the first leaves out: about 16 bits together
 	Half                      // bfloat16, for DenseBF16 alone
-	Outliers                  // int8 per group, the largest numbers of some groups in two parts: see outliers.go
+	Outliers                  // int8 per group, 16 bits for the largest numbers of some groups: see outliers.go
 )
 
 // forms is how many prepared rows an activation row takes.
@@ -26,7 +26,7 @@ func (p Precision) forms() int {
 //
 // Fast, per group: scale = max|x|/127, q = round to even of x·(127/max|x|), sum = scale·Σq. Groups whose largest value is below
 // 1e-30 count as zeros; a NaN makes the group's scale NaN. Fine is the same twice, rows 2i and 2i+1 of what follows: x, and x -
-// scale·q of the first. Outliers is Fast of what high parts leave of x; sum is that of both. Floats, per group: sum = Σx in eight
+// scale·q of the first. Outliers is Fast, but that x of the largest numbers of some groups is scale·(256·high + q). Floats, per group: sum = Σx in eight
 // lanes, then pairwise. Half: x rounded to nearest even.
 type Acts struct {
 	prec              Precision
@@ -40,8 +40,15 @@ type Acts struct {
 	offset            []int32   // [rows][groups] 128·Σq, which code-128 arithmetic leaves out; groups of 16: -12·Σq (FloatE2M1)
 	high              []int8    // as q: high parts, where quads has the bits of their columns, four by four
 	quads             []uint32  // [rows][groups]
-	step              []float32 // [rows][groups] of high parts
 	lists             outlierLists
+}
+
+// codes is the precision that products are chosen by.
+func (a *Acts) codes() Precision {
+	if a.prec == Outliers {
+		return Fast
+	}
+	return a.prec
 }
 
 // Reset sizes a for rows of cols values. group is the matrices' Group: 0 for dense ones, which need Floats or Half.
@@ -170,7 +177,6 @@ func (a *Acts) copyRow(i int, b *Acts, j int) {
 	if a.prec == Outliers {
 		copy(a.high[i*a.stride:][:a.cols], b.high[j*b.stride:])
 		copy(a.quads[i*a.groups:][:a.groups], b.quads[j*a.groups:])
-		copy(a.step[i*a.groups:][:a.groups], b.step[j*a.groups:])
 		a.listed(i)
 	}
 }

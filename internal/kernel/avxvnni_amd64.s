@@ -164,11 +164,53 @@ panel:
 	VMOVUPS Y0, 32(R14)
 	CLEARY_1()
 group0:
-	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y0, Y0, Y0
+#define CLEAR_2() \
+	VPXOR Y0, Y0, Y0; \
 	VPXOR Y1, Y1, Y1
+	CLEAR_2()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_3() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	VPSRLW X11, Y8, Y8; \
+	VPAND plane15<>(SB), Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPSRLW X11, Y9, Y9; \
+	VPAND plane15<>(SB), Y9, Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_3()
+	JNE high0
+#define SHIFT_4() \
+	VPSLLD $8, Y0, Y0; \
+	VPSLLD $8, Y1, Y1
+	SHIFT_4()
+started0:
+	MOVQ mulArgs_lines(AX), CX
 part0:
-#define PART_2() \
+#define PART_5() \
 	PREFETCHT0 2048(SI); \
 	VPAND 0(SI), Y14, Y8; \
 	VPAND 32(SI), Y14, Y9; \
@@ -213,102 +255,7 @@ part0:
 	VPSRLW $4, Y9, Y9; \
 	VPAND Y14, Y9, Y9; \
 	DOTS(28)
-	PART_2()
-	ADDQ $256, SI
-	ADDQ $32, DX
-	DECQ CX
-	JNZ part0
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide0
-	VPMOVZXWD 0(SI), Y8
-	VPSLLD $16, Y8, Y8
-	VPMOVZXWD 16(SI), Y9
-	VPSLLD $16, Y9, Y9
-	VPMOVZXWD 32(SI), Y10
-	VPSLLD $16, Y10, Y10
-	VPMOVZXWD 48(SI), Y11
-	VPSLLD $16, Y11, Y11
-	ADDQ $64, SI
-	JMP scaled0
-wide0:
-	VMOVUPS 0(SI), Y8
-	VMOVUPS 32(SI), Y9
-	VMOVUPS 64(SI), Y10
-	VMOVUPS 96(SI), Y11
-	ADDQ $128, SI
-scaled0:
-#define FINISH_3() \
-	LEAQ (DI), R14; \
-	MOVQ R10, CX; \
-	VBROADCASTSS (CX)(R11*1), Y12; \
-	VMOVUPS 0(R14), Y13; \
-	VFMADD231PS Y12, Y10, Y13; \
-	VBROADCASTSS (CX), Y12; \
-	VMULPS Y8, Y12, Y12; \
-	VCVTDQ2PS Y0, Y0; \
-	VFMADD231PS Y0, Y12, Y13; \
-	VMOVUPS Y13, 0(R14); \
-	VBROADCASTSS (CX)(R11*1), Y12; \
-	VMOVUPS 32(R14), Y13; \
-	VFMADD231PS Y12, Y11, Y13; \
-	VBROADCASTSS (CX), Y12; \
-	VMULPS Y9, Y12, Y12; \
-	VCVTDQ2PS Y1, Y1; \
-	VFMADD231PS Y1, Y12, Y13; \
-	VMOVUPS Y13, 32(R14)
-	FINISH_3()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group0
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS_4(off) \
-	VPBROADCASTD off(DX), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
-	VPBROADCASTD off(DX)(R8*1), Y12; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd4; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdc
-#define DOTS(off) DOTS_4(off)
-// func mulFast4AVXVNNIx2(a *mulArgs)
-TEXT ·mulFast4AVXVNNIx2(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	VMOVDQU plane15<>(SB), Y14
-panel:
-	MOVQ mulArgs_x(AX), DX
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	MOVQ mulArgs_offset(AX), R12
-	SUBQ R10, R11
-	SUBQ R10, R12
-#define CLEARY_5() \
-	VPXOR Y0, Y0, Y0; \
-	LEAQ (DI), R14; \
-	VMOVUPS Y0, 0(R14); \
-	VMOVUPS Y0, 32(R14); \
-	ADDQ mulArgs_yStride(AX), R14; \
-	VMOVUPS Y0, 0(R14); \
-	VMOVUPS Y0, 32(R14)
-	CLEARY_5()
-group0:
-	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-part0:
-	PART_2()
+	PART_5()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -350,24 +297,6 @@ scaled0:
 	VMULPS Y9, Y12, Y12; \
 	VCVTDQ2PS Y1, Y1; \
 	VFMADD231PS Y1, Y12, Y13; \
-	VMOVUPS Y13, 32(R14); \
-	ADDQ R13, CX; \
-	ADDQ mulArgs_yStride(AX), R14; \
-	VBROADCASTSS (CX)(R11*1), Y12; \
-	VMOVUPS 0(R14), Y13; \
-	VFMADD231PS Y12, Y10, Y13; \
-	VBROADCASTSS (CX), Y12; \
-	VMULPS Y8, Y12, Y12; \
-	VCVTDQ2PS Y2, Y2; \
-	VFMADD231PS Y2, Y12, Y13; \
-	VMOVUPS Y13, 0(R14); \
-	VBROADCASTSS (CX)(R11*1), Y12; \
-	VMOVUPS 32(R14), Y13; \
-	VFMADD231PS Y12, Y11, Y13; \
-	VBROADCASTSS (CX), Y12; \
-	VMULPS Y9, Y12, Y12; \
-	VCVTDQ2PS Y3, Y3; \
-	VFMADD231PS Y3, Y12, Y13; \
 	VMOVUPS Y13, 32(R14)
 	FINISH_6()
 	ADDQ $4, R10
@@ -386,13 +315,10 @@ scaled0:
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
 	VPBROADCASTD off(DX)(R8*1), Y12; \
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd4; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdc; \
-	VPBROADCASTD off(DX)(R8*2), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xe3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xeb
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdc
 #define DOTS(off) DOTS_7(off)
-// func mulFast4AVXVNNIx3(a *mulArgs)
-TEXT ·mulFast4AVXVNNIx3(SB), NOSPLIT, $0-8
+// func mulFast4AVXVNNIx2(a *mulArgs)
+TEXT ·mulFast4AVXVNNIx2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -415,21 +341,63 @@ panel:
 	VMOVUPS Y0, 32(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Y0, 0(R14); \
-	VMOVUPS Y0, 32(R14); \
-	ADDQ mulArgs_yStride(AX), R14; \
-	VMOVUPS Y0, 0(R14); \
 	VMOVUPS Y0, 32(R14)
 	CLEARY_8()
 group0:
-	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
+#define CLEAR_9() \
+	VPXOR Y0, Y0, Y0; \
+	VPXOR Y1, Y1, Y1; \
+	VPXOR Y2, Y2, Y2; \
 	VPXOR Y3, Y3, Y3
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
+	CLEAR_9()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_10() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	VPSRLW X11, Y8, Y8; \
+	VPAND plane15<>(SB), Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPSRLW X11, Y9, Y9; \
+	VPAND plane15<>(SB), Y9, Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
+	VPBROADCASTD 12(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_10()
+	JNE high0
+#define SHIFT_11() \
+	VPSLLD $8, Y0, Y0; \
+	VPSLLD $8, Y1, Y1; \
+	VPSLLD $8, Y2, Y2; \
+	VPSLLD $8, Y3, Y3
+	SHIFT_11()
+started0:
+	MOVQ mulArgs_lines(AX), CX
 part0:
-	PART_2()
+	PART_5()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -453,7 +421,180 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-#define FINISH_9() \
+#define FINISH_12() \
+	LEAQ (DI), R14; \
+	MOVQ R10, CX; \
+	VBROADCASTSS (CX)(R11*1), Y12; \
+	VMOVUPS 0(R14), Y13; \
+	VFMADD231PS Y12, Y10, Y13; \
+	VBROADCASTSS (CX), Y12; \
+	VMULPS Y8, Y12, Y12; \
+	VCVTDQ2PS Y0, Y0; \
+	VFMADD231PS Y0, Y12, Y13; \
+	VMOVUPS Y13, 0(R14); \
+	VBROADCASTSS (CX)(R11*1), Y12; \
+	VMOVUPS 32(R14), Y13; \
+	VFMADD231PS Y12, Y11, Y13; \
+	VBROADCASTSS (CX), Y12; \
+	VMULPS Y9, Y12, Y12; \
+	VCVTDQ2PS Y1, Y1; \
+	VFMADD231PS Y1, Y12, Y13; \
+	VMOVUPS Y13, 32(R14); \
+	ADDQ R13, CX; \
+	ADDQ mulArgs_yStride(AX), R14; \
+	VBROADCASTSS (CX)(R11*1), Y12; \
+	VMOVUPS 0(R14), Y13; \
+	VFMADD231PS Y12, Y10, Y13; \
+	VBROADCASTSS (CX), Y12; \
+	VMULPS Y8, Y12, Y12; \
+	VCVTDQ2PS Y2, Y2; \
+	VFMADD231PS Y2, Y12, Y13; \
+	VMOVUPS Y13, 0(R14); \
+	VBROADCASTSS (CX)(R11*1), Y12; \
+	VMOVUPS 32(R14), Y13; \
+	VFMADD231PS Y12, Y11, Y13; \
+	VBROADCASTSS (CX), Y12; \
+	VMULPS Y9, Y12, Y12; \
+	VCVTDQ2PS Y3, Y3; \
+	VFMADD231PS Y3, Y12, Y13; \
+	VMOVUPS Y13, 32(R14)
+	FINISH_12()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group0
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
+#define DOTS_13(off) \
+	VPBROADCASTD off(DX), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
+	VPBROADCASTD off(DX)(R8*1), Y12; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd4; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdc; \
+	VPBROADCASTD off(DX)(R8*2), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xe3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xeb
+#define DOTS(off) DOTS_13(off)
+// func mulFast4AVXVNNIx3(a *mulArgs)
+TEXT ·mulFast4AVXVNNIx3(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	VMOVDQU plane15<>(SB), Y14
+panel:
+	MOVQ mulArgs_x(AX), DX
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	MOVQ mulArgs_offset(AX), R12
+	SUBQ R10, R11
+	SUBQ R10, R12
+#define CLEARY_14() \
+	VPXOR Y0, Y0, Y0; \
+	LEAQ (DI), R14; \
+	VMOVUPS Y0, 0(R14); \
+	VMOVUPS Y0, 32(R14); \
+	ADDQ mulArgs_yStride(AX), R14; \
+	VMOVUPS Y0, 0(R14); \
+	VMOVUPS Y0, 32(R14); \
+	ADDQ mulArgs_yStride(AX), R14; \
+	VMOVUPS Y0, 0(R14); \
+	VMOVUPS Y0, 32(R14)
+	CLEARY_14()
+group0:
+#define CLEAR_15() \
+	VPXOR Y0, Y0, Y0; \
+	VPXOR Y1, Y1, Y1; \
+	VPXOR Y2, Y2, Y2; \
+	VPXOR Y3, Y3, Y3; \
+	VPXOR Y4, Y4, Y4; \
+	VPXOR Y5, Y5, Y5
+	CLEAR_15()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_16() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	VPSRLW X11, Y8, Y8; \
+	VPAND plane15<>(SB), Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPSRLW X11, Y9, Y9; \
+	VPAND plane15<>(SB), Y9, Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
+	VPBROADCASTD 12(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb; \
+	VPBROADCASTD 16(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xe3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xeb; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_16()
+	JNE high0
+#define SHIFT_17() \
+	VPSLLD $8, Y0, Y0; \
+	VPSLLD $8, Y1, Y1; \
+	VPSLLD $8, Y2, Y2; \
+	VPSLLD $8, Y3, Y3; \
+	VPSLLD $8, Y4, Y4; \
+	VPSLLD $8, Y5, Y5
+	SHIFT_17()
+started0:
+	MOVQ mulArgs_lines(AX), CX
+part0:
+	PART_5()
+	ADDQ $256, SI
+	ADDQ $32, DX
+	DECQ CX
+	JNZ part0
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide0
+	VPMOVZXWD 0(SI), Y8
+	VPSLLD $16, Y8, Y8
+	VPMOVZXWD 16(SI), Y9
+	VPSLLD $16, Y9, Y9
+	VPMOVZXWD 32(SI), Y10
+	VPSLLD $16, Y10, Y10
+	VPMOVZXWD 48(SI), Y11
+	VPSLLD $16, Y11, Y11
+	ADDQ $64, SI
+	JMP scaled0
+wide0:
+	VMOVUPS 0(SI), Y8
+	VMOVUPS 32(SI), Y9
+	VMOVUPS 64(SI), Y10
+	VMOVUPS 96(SI), Y11
+	ADDQ $128, SI
+scaled0:
+#define FINISH_18() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX)(R11*1), Y12; \
@@ -508,7 +649,7 @@ scaled0:
 	VCVTDQ2PS Y5, Y5; \
 	VFMADD231PS Y5, Y12, Y13; \
 	VMOVUPS Y13, 32(R14)
-	FINISH_9()
+	FINISH_18()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -519,7 +660,7 @@ scaled0:
 	RET
 
 #undef DOTS
-#define DOTS_10(off) \
+#define DOTS_19(off) \
 	VPBROADCASTD off(DX), Y11; \
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
@@ -532,7 +673,7 @@ scaled0:
 	VPBROADCASTD off(DX)(R9*1), Y12; \
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xf4; \
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xfc
-#define DOTS(off) DOTS_10(off)
+#define DOTS(off) DOTS_19(off)
 // func mulFast4AVXVNNIx4(a *mulArgs)
 TEXT ·mulFast4AVXVNNIx4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -550,7 +691,7 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-#define CLEARY_11() \
+#define CLEARY_20() \
 	VPXOR Y0, Y0, Y0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Y0, 0(R14); \
@@ -564,19 +705,76 @@ panel:
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Y0, 0(R14); \
 	VMOVUPS Y0, 32(R14)
-	CLEARY_11()
+	CLEARY_20()
 group0:
-	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
-	VPXOR Y6, Y6, Y6
+#define CLEAR_21() \
+	VPXOR Y0, Y0, Y0; \
+	VPXOR Y1, Y1, Y1; \
+	VPXOR Y2, Y2, Y2; \
+	VPXOR Y3, Y3, Y3; \
+	VPXOR Y4, Y4, Y4; \
+	VPXOR Y5, Y5, Y5; \
+	VPXOR Y6, Y6, Y6; \
 	VPXOR Y7, Y7, Y7
+	CLEAR_21()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_22() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	VPSRLW X11, Y8, Y8; \
+	VPAND plane15<>(SB), Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPSRLW X11, Y9, Y9; \
+	VPAND plane15<>(SB), Y9, Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
+	VPBROADCASTD 12(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb; \
+	VPBROADCASTD 16(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xe3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xeb; \
+	VPBROADCASTD 20(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xf3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xfb; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_22()
+	JNE high0
+#define SHIFT_23() \
+	VPSLLD $8, Y0, Y0; \
+	VPSLLD $8, Y1, Y1; \
+	VPSLLD $8, Y2, Y2; \
+	VPSLLD $8, Y3, Y3; \
+	VPSLLD $8, Y4, Y4; \
+	VPSLLD $8, Y5, Y5; \
+	VPSLLD $8, Y6, Y6; \
+	VPSLLD $8, Y7, Y7
+	SHIFT_23()
+started0:
+	MOVQ mulArgs_lines(AX), CX
 part0:
-	PART_2()
+	PART_5()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -600,7 +798,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-#define FINISH_12() \
+#define FINISH_24() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX)(R11*1), Y12; \
@@ -673,7 +871,7 @@ scaled0:
 	VCVTDQ2PS Y7, Y7; \
 	VFMADD231PS Y7, Y12, Y13; \
 	VMOVUPS Y13, 32(R14)
-	FINISH_12()
+	FINISH_24()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -703,11 +901,41 @@ panel:
 	SUBQ R10, R12
 	CLEARY_1()
 group0:
+	CLEAR_2()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_25() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_25()
+	JNE high0
+	SHIFT_4()
+started0:
 	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
 part0:
-#define PART_13() \
+#define PART_26() \
 	PREFETCHT0 2048(SI); \
 	VMOVDQU 0(SI), Y8; \
 	VMOVDQU 32(SI), Y9; \
@@ -740,67 +968,7 @@ part0:
 	VMOVDQU 448(SI), Y8; \
 	VMOVDQU 480(SI), Y9; \
 	DOTS(28)
-	PART_13()
-	ADDQ $512, SI
-	ADDQ $32, DX
-	DECQ CX
-	JNZ part0
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide0
-	VPMOVZXWD 0(SI), Y8
-	VPSLLD $16, Y8, Y8
-	VPMOVZXWD 16(SI), Y9
-	VPSLLD $16, Y9, Y9
-	VPMOVZXWD 32(SI), Y10
-	VPSLLD $16, Y10, Y10
-	VPMOVZXWD 48(SI), Y11
-	VPSLLD $16, Y11, Y11
-	ADDQ $64, SI
-	JMP scaled0
-wide0:
-	VMOVUPS 0(SI), Y8
-	VMOVUPS 32(SI), Y9
-	VMOVUPS 64(SI), Y10
-	VMOVUPS 96(SI), Y11
-	ADDQ $128, SI
-scaled0:
-	FINISH_3()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group0
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_4(off)
-// func mulFast8AVXVNNIx2(a *mulArgs)
-TEXT ·mulFast8AVXVNNIx2(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-panel:
-	MOVQ mulArgs_x(AX), DX
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	MOVQ mulArgs_offset(AX), R12
-	SUBQ R10, R11
-	SUBQ R10, R12
-	CLEARY_5()
-group0:
-	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-part0:
-	PART_13()
+	PART_26()
 	ADDQ $512, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -836,8 +1004,8 @@ scaled0:
 
 #undef DOTS
 #define DOTS(off) DOTS_7(off)
-// func mulFast8AVXVNNIx3(a *mulArgs)
-TEXT ·mulFast8AVXVNNIx3(SB), NOSPLIT, $0-8
+// func mulFast8AVXVNNIx2(a *mulArgs)
+TEXT ·mulFast8AVXVNNIx2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -854,79 +1022,44 @@ panel:
 	SUBQ R10, R12
 	CLEARY_8()
 group0:
+	CLEAR_9()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_27() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
+	VPBROADCASTD 12(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_27()
+	JNE high0
+	SHIFT_11()
+started0:
 	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
 part0:
-	PART_13()
-	ADDQ $512, SI
-	ADDQ $32, DX
-	DECQ CX
-	JNZ part0
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide0
-	VPMOVZXWD 0(SI), Y8
-	VPSLLD $16, Y8, Y8
-	VPMOVZXWD 16(SI), Y9
-	VPSLLD $16, Y9, Y9
-	VPMOVZXWD 32(SI), Y10
-	VPSLLD $16, Y10, Y10
-	VPMOVZXWD 48(SI), Y11
-	VPSLLD $16, Y11, Y11
-	ADDQ $64, SI
-	JMP scaled0
-wide0:
-	VMOVUPS 0(SI), Y8
-	VMOVUPS 32(SI), Y9
-	VMOVUPS 64(SI), Y10
-	VMOVUPS 96(SI), Y11
-	ADDQ $128, SI
-scaled0:
-	FINISH_9()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group0
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_10(off)
-// func mulFast8AVXVNNIx4(a *mulArgs)
-TEXT ·mulFast8AVXVNNIx4(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-panel:
-	MOVQ mulArgs_x(AX), DX
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	MOVQ mulArgs_offset(AX), R12
-	SUBQ R10, R11
-	SUBQ R10, R12
-	CLEARY_11()
-group0:
-	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
-	VPXOR Y6, Y6, Y6
-	VPXOR Y7, Y7, Y7
-part0:
-	PART_13()
+	PART_26()
 	ADDQ $512, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -961,6 +1094,197 @@ scaled0:
 	RET
 
 #undef DOTS
+#define DOTS(off) DOTS_13(off)
+// func mulFast8AVXVNNIx3(a *mulArgs)
+TEXT ·mulFast8AVXVNNIx3(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+panel:
+	MOVQ mulArgs_x(AX), DX
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	MOVQ mulArgs_offset(AX), R12
+	SUBQ R10, R11
+	SUBQ R10, R12
+	CLEARY_14()
+group0:
+	CLEAR_15()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_28() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
+	VPBROADCASTD 12(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb; \
+	VPBROADCASTD 16(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xe3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xeb; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_28()
+	JNE high0
+	SHIFT_17()
+started0:
+	MOVQ mulArgs_lines(AX), CX
+part0:
+	PART_26()
+	ADDQ $512, SI
+	ADDQ $32, DX
+	DECQ CX
+	JNZ part0
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide0
+	VPMOVZXWD 0(SI), Y8
+	VPSLLD $16, Y8, Y8
+	VPMOVZXWD 16(SI), Y9
+	VPSLLD $16, Y9, Y9
+	VPMOVZXWD 32(SI), Y10
+	VPSLLD $16, Y10, Y10
+	VPMOVZXWD 48(SI), Y11
+	VPSLLD $16, Y11, Y11
+	ADDQ $64, SI
+	JMP scaled0
+wide0:
+	VMOVUPS 0(SI), Y8
+	VMOVUPS 32(SI), Y9
+	VMOVUPS 64(SI), Y10
+	VMOVUPS 96(SI), Y11
+	ADDQ $128, SI
+scaled0:
+	FINISH_18()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group0
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
+#define DOTS(off) DOTS_19(off)
+// func mulFast8AVXVNNIx4(a *mulArgs)
+TEXT ·mulFast8AVXVNNIx4(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+panel:
+	MOVQ mulArgs_x(AX), DX
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	MOVQ mulArgs_offset(AX), R12
+	SUBQ R10, R11
+	SUBQ R10, R12
+	CLEARY_20()
+group0:
+	CLEAR_21()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_29() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
+	VPBROADCASTD 12(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb; \
+	VPBROADCASTD 16(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xe3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xeb; \
+	VPBROADCASTD 20(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xf3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xfb; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_29()
+	JNE high0
+	SHIFT_23()
+started0:
+	MOVQ mulArgs_lines(AX), CX
+part0:
+	PART_26()
+	ADDQ $512, SI
+	ADDQ $32, DX
+	DECQ CX
+	JNZ part0
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide0
+	VPMOVZXWD 0(SI), Y8
+	VPSLLD $16, Y8, Y8
+	VPMOVZXWD 16(SI), Y9
+	VPSLLD $16, Y9, Y9
+	VPMOVZXWD 32(SI), Y10
+	VPSLLD $16, Y10, Y10
+	VPMOVZXWD 48(SI), Y11
+	VPSLLD $16, Y11, Y11
+	ADDQ $64, SI
+	JMP scaled0
+wide0:
+	VMOVUPS 0(SI), Y8
+	VMOVUPS 32(SI), Y9
+	VMOVUPS 64(SI), Y10
+	VMOVUPS 96(SI), Y11
+	ADDQ $128, SI
+scaled0:
+	FINISH_24()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group0
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
 #define DOTS(off) DOTS_0(off)
 // func mulFast2AVXVNNIx1(a *mulArgs)
 TEXT ·mulFast2AVXVNNIx1(SB), NOSPLIT, $0-8
@@ -981,11 +1305,47 @@ panel:
 	SUBQ R10, R12
 	CLEARY_1()
 group0:
+	CLEAR_2()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_30() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	VPSRLW X11, Y8, Y8; \
+	VPAND plane3<>(SB), Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPSRLW X11, Y9, Y9; \
+	VPAND plane3<>(SB), Y9, Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_30()
+	JNE high0
+	SHIFT_4()
+started0:
 	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
 part0:
-#define PART_14() \
+#define PART_31() \
 	PREFETCHT0 2048(SI); \
 	VPAND 0(SI), Y14, Y8; \
 	VPAND 32(SI), Y14, Y9; \
@@ -1036,68 +1396,7 @@ part0:
 	VPSRLW $6, Y9, Y9; \
 	VPAND Y14, Y9, Y9; \
 	DOTS(28)
-	PART_14()
-	ADDQ $128, SI
-	ADDQ $32, DX
-	DECQ CX
-	JNZ part0
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide0
-	VPMOVZXWD 0(SI), Y8
-	VPSLLD $16, Y8, Y8
-	VPMOVZXWD 16(SI), Y9
-	VPSLLD $16, Y9, Y9
-	VPMOVZXWD 32(SI), Y10
-	VPSLLD $16, Y10, Y10
-	VPMOVZXWD 48(SI), Y11
-	VPSLLD $16, Y11, Y11
-	ADDQ $64, SI
-	JMP scaled0
-wide0:
-	VMOVUPS 0(SI), Y8
-	VMOVUPS 32(SI), Y9
-	VMOVUPS 64(SI), Y10
-	VMOVUPS 96(SI), Y11
-	ADDQ $128, SI
-scaled0:
-	FINISH_3()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group0
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_4(off)
-// func mulFast2AVXVNNIx2(a *mulArgs)
-TEXT ·mulFast2AVXVNNIx2(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	VMOVDQU plane3<>(SB), Y14
-panel:
-	MOVQ mulArgs_x(AX), DX
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	MOVQ mulArgs_offset(AX), R12
-	SUBQ R10, R11
-	SUBQ R10, R12
-	CLEARY_5()
-group0:
-	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-part0:
-	PART_14()
+	PART_31()
 	ADDQ $128, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -1133,8 +1432,8 @@ scaled0:
 
 #undef DOTS
 #define DOTS(off) DOTS_7(off)
-// func mulFast2AVXVNNIx3(a *mulArgs)
-TEXT ·mulFast2AVXVNNIx3(SB), NOSPLIT, $0-8
+// func mulFast2AVXVNNIx2(a *mulArgs)
+TEXT ·mulFast2AVXVNNIx2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -1152,80 +1451,50 @@ panel:
 	SUBQ R10, R12
 	CLEARY_8()
 group0:
+	CLEAR_9()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_32() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	VPSRLW X11, Y8, Y8; \
+	VPAND plane3<>(SB), Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPSRLW X11, Y9, Y9; \
+	VPAND plane3<>(SB), Y9, Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
+	VPBROADCASTD 12(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_32()
+	JNE high0
+	SHIFT_11()
+started0:
 	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
 part0:
-	PART_14()
-	ADDQ $128, SI
-	ADDQ $32, DX
-	DECQ CX
-	JNZ part0
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide0
-	VPMOVZXWD 0(SI), Y8
-	VPSLLD $16, Y8, Y8
-	VPMOVZXWD 16(SI), Y9
-	VPSLLD $16, Y9, Y9
-	VPMOVZXWD 32(SI), Y10
-	VPSLLD $16, Y10, Y10
-	VPMOVZXWD 48(SI), Y11
-	VPSLLD $16, Y11, Y11
-	ADDQ $64, SI
-	JMP scaled0
-wide0:
-	VMOVUPS 0(SI), Y8
-	VMOVUPS 32(SI), Y9
-	VMOVUPS 64(SI), Y10
-	VMOVUPS 96(SI), Y11
-	ADDQ $128, SI
-scaled0:
-	FINISH_9()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group0
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_10(off)
-// func mulFast2AVXVNNIx4(a *mulArgs)
-TEXT ·mulFast2AVXVNNIx4(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	VMOVDQU plane3<>(SB), Y14
-panel:
-	MOVQ mulArgs_x(AX), DX
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	MOVQ mulArgs_offset(AX), R12
-	SUBQ R10, R11
-	SUBQ R10, R12
-	CLEARY_11()
-group0:
-	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
-	VPXOR Y6, Y6, Y6
-	VPXOR Y7, Y7, Y7
-part0:
-	PART_14()
+	PART_31()
 	ADDQ $128, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -1260,6 +1529,211 @@ scaled0:
 	RET
 
 #undef DOTS
+#define DOTS(off) DOTS_13(off)
+// func mulFast2AVXVNNIx3(a *mulArgs)
+TEXT ·mulFast2AVXVNNIx3(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	VMOVDQU plane3<>(SB), Y14
+panel:
+	MOVQ mulArgs_x(AX), DX
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	MOVQ mulArgs_offset(AX), R12
+	SUBQ R10, R11
+	SUBQ R10, R12
+	CLEARY_14()
+group0:
+	CLEAR_15()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_33() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	VPSRLW X11, Y8, Y8; \
+	VPAND plane3<>(SB), Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPSRLW X11, Y9, Y9; \
+	VPAND plane3<>(SB), Y9, Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
+	VPBROADCASTD 12(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb; \
+	VPBROADCASTD 16(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xe3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xeb; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_33()
+	JNE high0
+	SHIFT_17()
+started0:
+	MOVQ mulArgs_lines(AX), CX
+part0:
+	PART_31()
+	ADDQ $128, SI
+	ADDQ $32, DX
+	DECQ CX
+	JNZ part0
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide0
+	VPMOVZXWD 0(SI), Y8
+	VPSLLD $16, Y8, Y8
+	VPMOVZXWD 16(SI), Y9
+	VPSLLD $16, Y9, Y9
+	VPMOVZXWD 32(SI), Y10
+	VPSLLD $16, Y10, Y10
+	VPMOVZXWD 48(SI), Y11
+	VPSLLD $16, Y11, Y11
+	ADDQ $64, SI
+	JMP scaled0
+wide0:
+	VMOVUPS 0(SI), Y8
+	VMOVUPS 32(SI), Y9
+	VMOVUPS 64(SI), Y10
+	VMOVUPS 96(SI), Y11
+	ADDQ $128, SI
+scaled0:
+	FINISH_18()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group0
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
+#define DOTS(off) DOTS_19(off)
+// func mulFast2AVXVNNIx4(a *mulArgs)
+TEXT ·mulFast2AVXVNNIx4(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	VMOVDQU plane3<>(SB), Y14
+panel:
+	MOVQ mulArgs_x(AX), DX
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	MOVQ mulArgs_offset(AX), R12
+	SUBQ R10, R11
+	SUBQ R10, R12
+	CLEARY_20()
+group0:
+	CLEAR_21()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_34() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	VPSRLW X11, Y8, Y8; \
+	VPAND plane3<>(SB), Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPSRLW X11, Y9, Y9; \
+	VPAND plane3<>(SB), Y9, Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
+	VPBROADCASTD 12(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb; \
+	VPBROADCASTD 16(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xe3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xeb; \
+	VPBROADCASTD 20(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xf3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xfb; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_34()
+	JNE high0
+	SHIFT_23()
+started0:
+	MOVQ mulArgs_lines(AX), CX
+part0:
+	PART_31()
+	ADDQ $128, SI
+	ADDQ $32, DX
+	DECQ CX
+	JNZ part0
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide0
+	VPMOVZXWD 0(SI), Y8
+	VPSLLD $16, Y8, Y8
+	VPMOVZXWD 16(SI), Y9
+	VPSLLD $16, Y9, Y9
+	VPMOVZXWD 32(SI), Y10
+	VPSLLD $16, Y10, Y10
+	VPMOVZXWD 48(SI), Y11
+	VPSLLD $16, Y11, Y11
+	ADDQ $64, SI
+	JMP scaled0
+wide0:
+	VMOVUPS 0(SI), Y8
+	VMOVUPS 32(SI), Y9
+	VMOVUPS 64(SI), Y10
+	VMOVUPS 96(SI), Y11
+	ADDQ $128, SI
+scaled0:
+	FINISH_24()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group0
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
 #define DOTS(off) DOTS_0(off)
 // func mulFast3AVXVNNIx1(a *mulArgs)
 TEXT ·mulFast3AVXVNNIx1(SB), NOSPLIT, $0-8
@@ -1281,11 +1755,69 @@ panel:
 	SUBQ R10, R12
 	CLEARY_1()
 group0:
+	CLEAR_2()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_35() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	VPSRLW X11, Y8, Y8; \
+	VPAND plane3<>(SB), Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X11; \
+	VMOVD 16(CX), X12; \
+	MOVL 4(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y10; \
+	VPSRLW X11, Y10, Y10; \
+	VPSLLW X12, Y10, Y10; \
+	VPAND plane4<>(SB), Y10, Y10; \
+	VPOR Y10, Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPSRLW X11, Y9, Y9; \
+	VPAND plane3<>(SB), Y9, Y9; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X11; \
+	VMOVD 16(CX), X12; \
+	MOVL 4(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y10; \
+	VPSRLW X11, Y10, Y10; \
+	VPSLLW X12, Y10, Y10; \
+	VPAND plane4<>(SB), Y10, Y10; \
+	VPOR Y10, Y9, Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_35()
+	JNE high0
+	SHIFT_4()
+started0:
 	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
 part0:
-#define PART_15() \
+#define PART_36() \
 	PREFETCHT0 2048(SI); \
 	VPAND 0(SI), Y14, Y8; \
 	VMOVDQU 128(SI), Y10; \
@@ -1397,69 +1929,7 @@ part0:
 	VPAND Y15, Y10, Y10; \
 	VPOR Y10, Y9, Y9; \
 	DOTS(28)
-	PART_15()
-	ADDQ $192, SI
-	ADDQ $32, DX
-	DECQ CX
-	JNZ part0
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide0
-	VPMOVZXWD 0(SI), Y8
-	VPSLLD $16, Y8, Y8
-	VPMOVZXWD 16(SI), Y9
-	VPSLLD $16, Y9, Y9
-	VPMOVZXWD 32(SI), Y10
-	VPSLLD $16, Y10, Y10
-	VPMOVZXWD 48(SI), Y11
-	VPSLLD $16, Y11, Y11
-	ADDQ $64, SI
-	JMP scaled0
-wide0:
-	VMOVUPS 0(SI), Y8
-	VMOVUPS 32(SI), Y9
-	VMOVUPS 64(SI), Y10
-	VMOVUPS 96(SI), Y11
-	ADDQ $128, SI
-scaled0:
-	FINISH_3()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group0
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_4(off)
-// func mulFast3AVXVNNIx2(a *mulArgs)
-TEXT ·mulFast3AVXVNNIx2(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	VMOVDQU plane3<>(SB), Y14
-	VMOVDQU plane4<>(SB), Y15
-panel:
-	MOVQ mulArgs_x(AX), DX
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	MOVQ mulArgs_offset(AX), R12
-	SUBQ R10, R11
-	SUBQ R10, R12
-	CLEARY_5()
-group0:
-	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-part0:
-	PART_15()
+	PART_36()
 	ADDQ $192, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -1495,8 +1965,8 @@ scaled0:
 
 #undef DOTS
 #define DOTS(off) DOTS_7(off)
-// func mulFast3AVXVNNIx3(a *mulArgs)
-TEXT ·mulFast3AVXVNNIx3(SB), NOSPLIT, $0-8
+// func mulFast3AVXVNNIx2(a *mulArgs)
+TEXT ·mulFast3AVXVNNIx2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -1515,81 +1985,72 @@ panel:
 	SUBQ R10, R12
 	CLEARY_8()
 group0:
+	CLEAR_9()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_37() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	VPSRLW X11, Y8, Y8; \
+	VPAND plane3<>(SB), Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X11; \
+	VMOVD 16(CX), X12; \
+	MOVL 4(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y10; \
+	VPSRLW X11, Y10, Y10; \
+	VPSLLW X12, Y10, Y10; \
+	VPAND plane4<>(SB), Y10, Y10; \
+	VPOR Y10, Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPSRLW X11, Y9, Y9; \
+	VPAND plane3<>(SB), Y9, Y9; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X11; \
+	VMOVD 16(CX), X12; \
+	MOVL 4(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y10; \
+	VPSRLW X11, Y10, Y10; \
+	VPSLLW X12, Y10, Y10; \
+	VPAND plane4<>(SB), Y10, Y10; \
+	VPOR Y10, Y9, Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
+	VPBROADCASTD 12(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_37()
+	JNE high0
+	SHIFT_11()
+started0:
 	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
 part0:
-	PART_15()
-	ADDQ $192, SI
-	ADDQ $32, DX
-	DECQ CX
-	JNZ part0
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide0
-	VPMOVZXWD 0(SI), Y8
-	VPSLLD $16, Y8, Y8
-	VPMOVZXWD 16(SI), Y9
-	VPSLLD $16, Y9, Y9
-	VPMOVZXWD 32(SI), Y10
-	VPSLLD $16, Y10, Y10
-	VPMOVZXWD 48(SI), Y11
-	VPSLLD $16, Y11, Y11
-	ADDQ $64, SI
-	JMP scaled0
-wide0:
-	VMOVUPS 0(SI), Y8
-	VMOVUPS 32(SI), Y9
-	VMOVUPS 64(SI), Y10
-	VMOVUPS 96(SI), Y11
-	ADDQ $128, SI
-scaled0:
-	FINISH_9()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group0
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_10(off)
-// func mulFast3AVXVNNIx4(a *mulArgs)
-TEXT ·mulFast3AVXVNNIx4(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	VMOVDQU plane3<>(SB), Y14
-	VMOVDQU plane4<>(SB), Y15
-panel:
-	MOVQ mulArgs_x(AX), DX
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	MOVQ mulArgs_offset(AX), R12
-	SUBQ R10, R11
-	SUBQ R10, R12
-	CLEARY_11()
-group0:
-	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
-	VPXOR Y6, Y6, Y6
-	VPXOR Y7, Y7, Y7
-part0:
-	PART_15()
+	PART_36()
 	ADDQ $192, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -1624,6 +2085,257 @@ scaled0:
 	RET
 
 #undef DOTS
+#define DOTS(off) DOTS_13(off)
+// func mulFast3AVXVNNIx3(a *mulArgs)
+TEXT ·mulFast3AVXVNNIx3(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	VMOVDQU plane3<>(SB), Y14
+	VMOVDQU plane4<>(SB), Y15
+panel:
+	MOVQ mulArgs_x(AX), DX
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	MOVQ mulArgs_offset(AX), R12
+	SUBQ R10, R11
+	SUBQ R10, R12
+	CLEARY_14()
+group0:
+	CLEAR_15()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_38() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	VPSRLW X11, Y8, Y8; \
+	VPAND plane3<>(SB), Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X11; \
+	VMOVD 16(CX), X12; \
+	MOVL 4(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y10; \
+	VPSRLW X11, Y10, Y10; \
+	VPSLLW X12, Y10, Y10; \
+	VPAND plane4<>(SB), Y10, Y10; \
+	VPOR Y10, Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPSRLW X11, Y9, Y9; \
+	VPAND plane3<>(SB), Y9, Y9; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X11; \
+	VMOVD 16(CX), X12; \
+	MOVL 4(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y10; \
+	VPSRLW X11, Y10, Y10; \
+	VPSLLW X12, Y10, Y10; \
+	VPAND plane4<>(SB), Y10, Y10; \
+	VPOR Y10, Y9, Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
+	VPBROADCASTD 12(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb; \
+	VPBROADCASTD 16(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xe3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xeb; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_38()
+	JNE high0
+	SHIFT_17()
+started0:
+	MOVQ mulArgs_lines(AX), CX
+part0:
+	PART_36()
+	ADDQ $192, SI
+	ADDQ $32, DX
+	DECQ CX
+	JNZ part0
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide0
+	VPMOVZXWD 0(SI), Y8
+	VPSLLD $16, Y8, Y8
+	VPMOVZXWD 16(SI), Y9
+	VPSLLD $16, Y9, Y9
+	VPMOVZXWD 32(SI), Y10
+	VPSLLD $16, Y10, Y10
+	VPMOVZXWD 48(SI), Y11
+	VPSLLD $16, Y11, Y11
+	ADDQ $64, SI
+	JMP scaled0
+wide0:
+	VMOVUPS 0(SI), Y8
+	VMOVUPS 32(SI), Y9
+	VMOVUPS 64(SI), Y10
+	VMOVUPS 96(SI), Y11
+	ADDQ $128, SI
+scaled0:
+	FINISH_18()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group0
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
+#define DOTS(off) DOTS_19(off)
+// func mulFast3AVXVNNIx4(a *mulArgs)
+TEXT ·mulFast3AVXVNNIx4(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	VMOVDQU plane3<>(SB), Y14
+	VMOVDQU plane4<>(SB), Y15
+panel:
+	MOVQ mulArgs_x(AX), DX
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	MOVQ mulArgs_offset(AX), R12
+	SUBQ R10, R11
+	SUBQ R10, R12
+	CLEARY_20()
+group0:
+	CLEAR_21()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_39() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	VPSRLW X11, Y8, Y8; \
+	VPAND plane3<>(SB), Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X11; \
+	VMOVD 16(CX), X12; \
+	MOVL 4(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y10; \
+	VPSRLW X11, Y10, Y10; \
+	VPSLLW X12, Y10, Y10; \
+	VPAND plane4<>(SB), Y10, Y10; \
+	VPOR Y10, Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPSRLW X11, Y9, Y9; \
+	VPAND plane3<>(SB), Y9, Y9; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X11; \
+	VMOVD 16(CX), X12; \
+	MOVL 4(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y10; \
+	VPSRLW X11, Y10, Y10; \
+	VPSLLW X12, Y10, Y10; \
+	VPAND plane4<>(SB), Y10, Y10; \
+	VPOR Y10, Y9, Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
+	VPBROADCASTD 12(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb; \
+	VPBROADCASTD 16(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xe3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xeb; \
+	VPBROADCASTD 20(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xf3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xfb; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_39()
+	JNE high0
+	SHIFT_23()
+started0:
+	MOVQ mulArgs_lines(AX), CX
+part0:
+	PART_36()
+	ADDQ $192, SI
+	ADDQ $32, DX
+	DECQ CX
+	JNZ part0
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide0
+	VPMOVZXWD 0(SI), Y8
+	VPSLLD $16, Y8, Y8
+	VPMOVZXWD 16(SI), Y9
+	VPSLLD $16, Y9, Y9
+	VPMOVZXWD 32(SI), Y10
+	VPSLLD $16, Y10, Y10
+	VPMOVZXWD 48(SI), Y11
+	VPSLLD $16, Y11, Y11
+	ADDQ $64, SI
+	JMP scaled0
+wide0:
+	VMOVUPS 0(SI), Y8
+	VMOVUPS 32(SI), Y9
+	VMOVUPS 64(SI), Y10
+	VMOVUPS 96(SI), Y11
+	ADDQ $128, SI
+scaled0:
+	FINISH_24()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group0
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
 #define DOTS(off) DOTS_0(off)
 // func mulFast5AVXVNNIx1(a *mulArgs)
 TEXT ·mulFast5AVXVNNIx1(SB), NOSPLIT, $0-8
@@ -1645,11 +2357,69 @@ panel:
 	SUBQ R10, R12
 	CLEARY_1()
 group0:
+	CLEAR_2()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_40() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	VPSRLW X11, Y8, Y8; \
+	VPAND plane15<>(SB), Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X11; \
+	VMOVD 16(CX), X12; \
+	MOVL 4(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y10; \
+	VPSRLW X11, Y10, Y10; \
+	VPSLLW X12, Y10, Y10; \
+	VPAND plane16<>(SB), Y10, Y10; \
+	VPOR Y10, Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPSRLW X11, Y9, Y9; \
+	VPAND plane15<>(SB), Y9, Y9; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X11; \
+	VMOVD 16(CX), X12; \
+	MOVL 4(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y10; \
+	VPSRLW X11, Y10, Y10; \
+	VPSLLW X12, Y10, Y10; \
+	VPAND plane16<>(SB), Y10, Y10; \
+	VPOR Y10, Y9, Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_40()
+	JNE high0
+	SHIFT_4()
+started0:
 	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
 part0:
-#define PART_16() \
+#define PART_41() \
 	PREFETCHT0 2048(SI); \
 	VPAND 0(SI), Y14, Y8; \
 	VMOVDQU 256(SI), Y10; \
@@ -1755,69 +2525,7 @@ part0:
 	VPAND Y15, Y10, Y10; \
 	VPOR Y10, Y9, Y9; \
 	DOTS(28)
-	PART_16()
-	ADDQ $320, SI
-	ADDQ $32, DX
-	DECQ CX
-	JNZ part0
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide0
-	VPMOVZXWD 0(SI), Y8
-	VPSLLD $16, Y8, Y8
-	VPMOVZXWD 16(SI), Y9
-	VPSLLD $16, Y9, Y9
-	VPMOVZXWD 32(SI), Y10
-	VPSLLD $16, Y10, Y10
-	VPMOVZXWD 48(SI), Y11
-	VPSLLD $16, Y11, Y11
-	ADDQ $64, SI
-	JMP scaled0
-wide0:
-	VMOVUPS 0(SI), Y8
-	VMOVUPS 32(SI), Y9
-	VMOVUPS 64(SI), Y10
-	VMOVUPS 96(SI), Y11
-	ADDQ $128, SI
-scaled0:
-	FINISH_3()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group0
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_4(off)
-// func mulFast5AVXVNNIx2(a *mulArgs)
-TEXT ·mulFast5AVXVNNIx2(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	VMOVDQU plane15<>(SB), Y14
-	VMOVDQU plane16<>(SB), Y15
-panel:
-	MOVQ mulArgs_x(AX), DX
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	MOVQ mulArgs_offset(AX), R12
-	SUBQ R10, R11
-	SUBQ R10, R12
-	CLEARY_5()
-group0:
-	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-part0:
-	PART_16()
+	PART_41()
 	ADDQ $320, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -1853,8 +2561,8 @@ scaled0:
 
 #undef DOTS
 #define DOTS(off) DOTS_7(off)
-// func mulFast5AVXVNNIx3(a *mulArgs)
-TEXT ·mulFast5AVXVNNIx3(SB), NOSPLIT, $0-8
+// func mulFast5AVXVNNIx2(a *mulArgs)
+TEXT ·mulFast5AVXVNNIx2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -1873,81 +2581,72 @@ panel:
 	SUBQ R10, R12
 	CLEARY_8()
 group0:
+	CLEAR_9()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_42() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	VPSRLW X11, Y8, Y8; \
+	VPAND plane15<>(SB), Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X11; \
+	VMOVD 16(CX), X12; \
+	MOVL 4(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y10; \
+	VPSRLW X11, Y10, Y10; \
+	VPSLLW X12, Y10, Y10; \
+	VPAND plane16<>(SB), Y10, Y10; \
+	VPOR Y10, Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPSRLW X11, Y9, Y9; \
+	VPAND plane15<>(SB), Y9, Y9; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X11; \
+	VMOVD 16(CX), X12; \
+	MOVL 4(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y10; \
+	VPSRLW X11, Y10, Y10; \
+	VPSLLW X12, Y10, Y10; \
+	VPAND plane16<>(SB), Y10, Y10; \
+	VPOR Y10, Y9, Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
+	VPBROADCASTD 12(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_42()
+	JNE high0
+	SHIFT_11()
+started0:
 	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
 part0:
-	PART_16()
-	ADDQ $320, SI
-	ADDQ $32, DX
-	DECQ CX
-	JNZ part0
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide0
-	VPMOVZXWD 0(SI), Y8
-	VPSLLD $16, Y8, Y8
-	VPMOVZXWD 16(SI), Y9
-	VPSLLD $16, Y9, Y9
-	VPMOVZXWD 32(SI), Y10
-	VPSLLD $16, Y10, Y10
-	VPMOVZXWD 48(SI), Y11
-	VPSLLD $16, Y11, Y11
-	ADDQ $64, SI
-	JMP scaled0
-wide0:
-	VMOVUPS 0(SI), Y8
-	VMOVUPS 32(SI), Y9
-	VMOVUPS 64(SI), Y10
-	VMOVUPS 96(SI), Y11
-	ADDQ $128, SI
-scaled0:
-	FINISH_9()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group0
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_10(off)
-// func mulFast5AVXVNNIx4(a *mulArgs)
-TEXT ·mulFast5AVXVNNIx4(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	VMOVDQU plane15<>(SB), Y14
-	VMOVDQU plane16<>(SB), Y15
-panel:
-	MOVQ mulArgs_x(AX), DX
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	MOVQ mulArgs_offset(AX), R12
-	SUBQ R10, R11
-	SUBQ R10, R12
-	CLEARY_11()
-group0:
-	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
-	VPXOR Y6, Y6, Y6
-	VPXOR Y7, Y7, Y7
-part0:
-	PART_16()
+	PART_41()
 	ADDQ $320, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -1982,6 +2681,257 @@ scaled0:
 	RET
 
 #undef DOTS
+#define DOTS(off) DOTS_13(off)
+// func mulFast5AVXVNNIx3(a *mulArgs)
+TEXT ·mulFast5AVXVNNIx3(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	VMOVDQU plane15<>(SB), Y14
+	VMOVDQU plane16<>(SB), Y15
+panel:
+	MOVQ mulArgs_x(AX), DX
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	MOVQ mulArgs_offset(AX), R12
+	SUBQ R10, R11
+	SUBQ R10, R12
+	CLEARY_14()
+group0:
+	CLEAR_15()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_43() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	VPSRLW X11, Y8, Y8; \
+	VPAND plane15<>(SB), Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X11; \
+	VMOVD 16(CX), X12; \
+	MOVL 4(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y10; \
+	VPSRLW X11, Y10, Y10; \
+	VPSLLW X12, Y10, Y10; \
+	VPAND plane16<>(SB), Y10, Y10; \
+	VPOR Y10, Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPSRLW X11, Y9, Y9; \
+	VPAND plane15<>(SB), Y9, Y9; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X11; \
+	VMOVD 16(CX), X12; \
+	MOVL 4(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y10; \
+	VPSRLW X11, Y10, Y10; \
+	VPSLLW X12, Y10, Y10; \
+	VPAND plane16<>(SB), Y10, Y10; \
+	VPOR Y10, Y9, Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
+	VPBROADCASTD 12(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb; \
+	VPBROADCASTD 16(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xe3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xeb; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_43()
+	JNE high0
+	SHIFT_17()
+started0:
+	MOVQ mulArgs_lines(AX), CX
+part0:
+	PART_41()
+	ADDQ $320, SI
+	ADDQ $32, DX
+	DECQ CX
+	JNZ part0
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide0
+	VPMOVZXWD 0(SI), Y8
+	VPSLLD $16, Y8, Y8
+	VPMOVZXWD 16(SI), Y9
+	VPSLLD $16, Y9, Y9
+	VPMOVZXWD 32(SI), Y10
+	VPSLLD $16, Y10, Y10
+	VPMOVZXWD 48(SI), Y11
+	VPSLLD $16, Y11, Y11
+	ADDQ $64, SI
+	JMP scaled0
+wide0:
+	VMOVUPS 0(SI), Y8
+	VMOVUPS 32(SI), Y9
+	VMOVUPS 64(SI), Y10
+	VMOVUPS 96(SI), Y11
+	ADDQ $128, SI
+scaled0:
+	FINISH_18()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group0
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
+#define DOTS(off) DOTS_19(off)
+// func mulFast5AVXVNNIx4(a *mulArgs)
+TEXT ·mulFast5AVXVNNIx4(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	VMOVDQU plane15<>(SB), Y14
+	VMOVDQU plane16<>(SB), Y15
+panel:
+	MOVQ mulArgs_x(AX), DX
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	MOVQ mulArgs_offset(AX), R12
+	SUBQ R10, R11
+	SUBQ R10, R12
+	CLEARY_20()
+group0:
+	CLEAR_21()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_44() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	VPSRLW X11, Y8, Y8; \
+	VPAND plane15<>(SB), Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X11; \
+	VMOVD 16(CX), X12; \
+	MOVL 4(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y10; \
+	VPSRLW X11, Y10, Y10; \
+	VPSLLW X12, Y10, Y10; \
+	VPAND plane16<>(SB), Y10, Y10; \
+	VPOR Y10, Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPSRLW X11, Y9, Y9; \
+	VPAND plane15<>(SB), Y9, Y9; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X11; \
+	VMOVD 16(CX), X12; \
+	MOVL 4(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y10; \
+	VPSRLW X11, Y10, Y10; \
+	VPSLLW X12, Y10, Y10; \
+	VPAND plane16<>(SB), Y10, Y10; \
+	VPOR Y10, Y9, Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
+	VPBROADCASTD 12(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb; \
+	VPBROADCASTD 16(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xe3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xeb; \
+	VPBROADCASTD 20(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xf3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xfb; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_44()
+	JNE high0
+	SHIFT_23()
+started0:
+	MOVQ mulArgs_lines(AX), CX
+part0:
+	PART_41()
+	ADDQ $320, SI
+	ADDQ $32, DX
+	DECQ CX
+	JNZ part0
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide0
+	VPMOVZXWD 0(SI), Y8
+	VPSLLD $16, Y8, Y8
+	VPMOVZXWD 16(SI), Y9
+	VPSLLD $16, Y9, Y9
+	VPMOVZXWD 32(SI), Y10
+	VPSLLD $16, Y10, Y10
+	VPMOVZXWD 48(SI), Y11
+	VPSLLD $16, Y11, Y11
+	ADDQ $64, SI
+	JMP scaled0
+wide0:
+	VMOVUPS 0(SI), Y8
+	VMOVUPS 32(SI), Y9
+	VMOVUPS 64(SI), Y10
+	VMOVUPS 96(SI), Y11
+	ADDQ $128, SI
+scaled0:
+	FINISH_24()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group0
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
 #define DOTS(off) DOTS_0(off)
 // func mulFast6AVXVNNIx1(a *mulArgs)
 TEXT ·mulFast6AVXVNNIx1(SB), NOSPLIT, $0-8
@@ -2003,11 +2953,69 @@ panel:
 	SUBQ R10, R12
 	CLEARY_1()
 group0:
+	CLEAR_2()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_45() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	VPSRLW X11, Y8, Y8; \
+	VPAND plane15<>(SB), Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X11; \
+	VMOVD 16(CX), X12; \
+	MOVL 4(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y10; \
+	VPSRLW X11, Y10, Y10; \
+	VPSLLW X12, Y10, Y10; \
+	VPAND plane48<>(SB), Y10, Y10; \
+	VPOR Y10, Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPSRLW X11, Y9, Y9; \
+	VPAND plane15<>(SB), Y9, Y9; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X11; \
+	VMOVD 16(CX), X12; \
+	MOVL 4(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y10; \
+	VPSRLW X11, Y10, Y10; \
+	VPSLLW X12, Y10, Y10; \
+	VPAND plane48<>(SB), Y10, Y10; \
+	VPOR Y10, Y9, Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_45()
+	JNE high0
+	SHIFT_4()
+started0:
 	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
 part0:
-#define PART_17() \
+#define PART_46() \
 	PREFETCHT0 2048(SI); \
 	VPAND 0(SI), Y14, Y8; \
 	VMOVDQU 256(SI), Y10; \
@@ -2110,69 +3118,7 @@ part0:
 	VPAND Y15, Y10, Y10; \
 	VPOR Y10, Y9, Y9; \
 	DOTS(28)
-	PART_17()
-	ADDQ $384, SI
-	ADDQ $32, DX
-	DECQ CX
-	JNZ part0
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide0
-	VPMOVZXWD 0(SI), Y8
-	VPSLLD $16, Y8, Y8
-	VPMOVZXWD 16(SI), Y9
-	VPSLLD $16, Y9, Y9
-	VPMOVZXWD 32(SI), Y10
-	VPSLLD $16, Y10, Y10
-	VPMOVZXWD 48(SI), Y11
-	VPSLLD $16, Y11, Y11
-	ADDQ $64, SI
-	JMP scaled0
-wide0:
-	VMOVUPS 0(SI), Y8
-	VMOVUPS 32(SI), Y9
-	VMOVUPS 64(SI), Y10
-	VMOVUPS 96(SI), Y11
-	ADDQ $128, SI
-scaled0:
-	FINISH_3()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group0
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_4(off)
-// func mulFast6AVXVNNIx2(a *mulArgs)
-TEXT ·mulFast6AVXVNNIx2(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	VMOVDQU plane15<>(SB), Y14
-	VMOVDQU plane48<>(SB), Y15
-panel:
-	MOVQ mulArgs_x(AX), DX
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	MOVQ mulArgs_offset(AX), R12
-	SUBQ R10, R11
-	SUBQ R10, R12
-	CLEARY_5()
-group0:
-	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-part0:
-	PART_17()
+	PART_46()
 	ADDQ $384, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -2208,8 +3154,8 @@ scaled0:
 
 #undef DOTS
 #define DOTS(off) DOTS_7(off)
-// func mulFast6AVXVNNIx3(a *mulArgs)
-TEXT ·mulFast6AVXVNNIx3(SB), NOSPLIT, $0-8
+// func mulFast6AVXVNNIx2(a *mulArgs)
+TEXT ·mulFast6AVXVNNIx2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -2228,81 +3174,72 @@ panel:
 	SUBQ R10, R12
 	CLEARY_8()
 group0:
+	CLEAR_9()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_47() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	VPSRLW X11, Y8, Y8; \
+	VPAND plane15<>(SB), Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X11; \
+	VMOVD 16(CX), X12; \
+	MOVL 4(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y10; \
+	VPSRLW X11, Y10, Y10; \
+	VPSLLW X12, Y10, Y10; \
+	VPAND plane48<>(SB), Y10, Y10; \
+	VPOR Y10, Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPSRLW X11, Y9, Y9; \
+	VPAND plane15<>(SB), Y9, Y9; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X11; \
+	VMOVD 16(CX), X12; \
+	MOVL 4(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y10; \
+	VPSRLW X11, Y10, Y10; \
+	VPSLLW X12, Y10, Y10; \
+	VPAND plane48<>(SB), Y10, Y10; \
+	VPOR Y10, Y9, Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
+	VPBROADCASTD 12(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_47()
+	JNE high0
+	SHIFT_11()
+started0:
 	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
 part0:
-	PART_17()
-	ADDQ $384, SI
-	ADDQ $32, DX
-	DECQ CX
-	JNZ part0
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide0
-	VPMOVZXWD 0(SI), Y8
-	VPSLLD $16, Y8, Y8
-	VPMOVZXWD 16(SI), Y9
-	VPSLLD $16, Y9, Y9
-	VPMOVZXWD 32(SI), Y10
-	VPSLLD $16, Y10, Y10
-	VPMOVZXWD 48(SI), Y11
-	VPSLLD $16, Y11, Y11
-	ADDQ $64, SI
-	JMP scaled0
-wide0:
-	VMOVUPS 0(SI), Y8
-	VMOVUPS 32(SI), Y9
-	VMOVUPS 64(SI), Y10
-	VMOVUPS 96(SI), Y11
-	ADDQ $128, SI
-scaled0:
-	FINISH_9()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group0
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_10(off)
-// func mulFast6AVXVNNIx4(a *mulArgs)
-TEXT ·mulFast6AVXVNNIx4(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	VMOVDQU plane15<>(SB), Y14
-	VMOVDQU plane48<>(SB), Y15
-panel:
-	MOVQ mulArgs_x(AX), DX
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	MOVQ mulArgs_offset(AX), R12
-	SUBQ R10, R11
-	SUBQ R10, R12
-	CLEARY_11()
-group0:
-	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
-	VPXOR Y6, Y6, Y6
-	VPXOR Y7, Y7, Y7
-part0:
-	PART_17()
+	PART_46()
 	ADDQ $384, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -2337,6 +3274,257 @@ scaled0:
 	RET
 
 #undef DOTS
+#define DOTS(off) DOTS_13(off)
+// func mulFast6AVXVNNIx3(a *mulArgs)
+TEXT ·mulFast6AVXVNNIx3(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	VMOVDQU plane15<>(SB), Y14
+	VMOVDQU plane48<>(SB), Y15
+panel:
+	MOVQ mulArgs_x(AX), DX
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	MOVQ mulArgs_offset(AX), R12
+	SUBQ R10, R11
+	SUBQ R10, R12
+	CLEARY_14()
+group0:
+	CLEAR_15()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_48() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	VPSRLW X11, Y8, Y8; \
+	VPAND plane15<>(SB), Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X11; \
+	VMOVD 16(CX), X12; \
+	MOVL 4(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y10; \
+	VPSRLW X11, Y10, Y10; \
+	VPSLLW X12, Y10, Y10; \
+	VPAND plane48<>(SB), Y10, Y10; \
+	VPOR Y10, Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPSRLW X11, Y9, Y9; \
+	VPAND plane15<>(SB), Y9, Y9; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X11; \
+	VMOVD 16(CX), X12; \
+	MOVL 4(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y10; \
+	VPSRLW X11, Y10, Y10; \
+	VPSLLW X12, Y10, Y10; \
+	VPAND plane48<>(SB), Y10, Y10; \
+	VPOR Y10, Y9, Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
+	VPBROADCASTD 12(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb; \
+	VPBROADCASTD 16(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xe3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xeb; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_48()
+	JNE high0
+	SHIFT_17()
+started0:
+	MOVQ mulArgs_lines(AX), CX
+part0:
+	PART_46()
+	ADDQ $384, SI
+	ADDQ $32, DX
+	DECQ CX
+	JNZ part0
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide0
+	VPMOVZXWD 0(SI), Y8
+	VPSLLD $16, Y8, Y8
+	VPMOVZXWD 16(SI), Y9
+	VPSLLD $16, Y9, Y9
+	VPMOVZXWD 32(SI), Y10
+	VPSLLD $16, Y10, Y10
+	VPMOVZXWD 48(SI), Y11
+	VPSLLD $16, Y11, Y11
+	ADDQ $64, SI
+	JMP scaled0
+wide0:
+	VMOVUPS 0(SI), Y8
+	VMOVUPS 32(SI), Y9
+	VMOVUPS 64(SI), Y10
+	VMOVUPS 96(SI), Y11
+	ADDQ $128, SI
+scaled0:
+	FINISH_18()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group0
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
+#define DOTS(off) DOTS_19(off)
+// func mulFast6AVXVNNIx4(a *mulArgs)
+TEXT ·mulFast6AVXVNNIx4(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	VMOVDQU plane15<>(SB), Y14
+	VMOVDQU plane48<>(SB), Y15
+panel:
+	MOVQ mulArgs_x(AX), DX
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	MOVQ mulArgs_offset(AX), R12
+	SUBQ R10, R11
+	SUBQ R10, R12
+	CLEARY_20()
+group0:
+	CLEAR_21()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_49() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	VPSRLW X11, Y8, Y8; \
+	VPAND plane15<>(SB), Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X11; \
+	VMOVD 16(CX), X12; \
+	MOVL 4(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y10; \
+	VPSRLW X11, Y10, Y10; \
+	VPSLLW X12, Y10, Y10; \
+	VPAND plane48<>(SB), Y10, Y10; \
+	VPOR Y10, Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPSRLW X11, Y9, Y9; \
+	VPAND plane15<>(SB), Y9, Y9; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X11; \
+	VMOVD 16(CX), X12; \
+	MOVL 4(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y10; \
+	VPSRLW X11, Y10, Y10; \
+	VPSLLW X12, Y10, Y10; \
+	VPAND plane48<>(SB), Y10, Y10; \
+	VPOR Y10, Y9, Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
+	VPBROADCASTD 12(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb; \
+	VPBROADCASTD 16(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xe3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xeb; \
+	VPBROADCASTD 20(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xf3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xfb; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_49()
+	JNE high0
+	SHIFT_23()
+started0:
+	MOVQ mulArgs_lines(AX), CX
+part0:
+	PART_46()
+	ADDQ $384, SI
+	ADDQ $32, DX
+	DECQ CX
+	JNZ part0
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide0
+	VPMOVZXWD 0(SI), Y8
+	VPSLLD $16, Y8, Y8
+	VPMOVZXWD 16(SI), Y9
+	VPSLLD $16, Y9, Y9
+	VPMOVZXWD 32(SI), Y10
+	VPSLLD $16, Y10, Y10
+	VPMOVZXWD 48(SI), Y11
+	VPSLLD $16, Y11, Y11
+	ADDQ $64, SI
+	JMP scaled0
+wide0:
+	VMOVUPS 0(SI), Y8
+	VMOVUPS 32(SI), Y9
+	VMOVUPS 64(SI), Y10
+	VMOVUPS 96(SI), Y11
+	ADDQ $128, SI
+scaled0:
+	FINISH_24()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group0
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
 #define DOTS(off) DOTS_0(off)
 // func mulFastE2M1AVXVNNIx1(a *mulArgs)
 TEXT ·mulFastE2M1AVXVNNIx1(SB), NOSPLIT, $0-8
@@ -2358,11 +3546,51 @@ panel:
 	SUBQ R10, R12
 	CLEARY_1()
 group0:
+	CLEAR_2()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_50() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	VPSRLW X11, Y8, Y8; \
+	VPAND plane15<>(SB), Y8, Y8; \
+	VMOVDQU e2m1<>(SB), Y10; \
+	VPSHUFB Y8, Y10, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPSRLW X11, Y9, Y9; \
+	VPAND plane15<>(SB), Y9, Y9; \
+	VMOVDQU e2m1<>(SB), Y10; \
+	VPSHUFB Y9, Y10, Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_50()
+	JNE high0
+	SHIFT_4()
+started0:
 	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
 part0:
-#define PART_18() \
+#define PART_51() \
 	PREFETCHT0 2048(SI); \
 	VPAND 0(SI), Y14, Y8; \
 	VPSHUFB Y8, Y15, Y8; \
@@ -2423,69 +3651,7 @@ part0:
 	VPAND Y14, Y9, Y9; \
 	VPSHUFB Y9, Y15, Y9; \
 	DOTS(28)
-	PART_18()
-	ADDQ $256, SI
-	ADDQ $32, DX
-	DECQ CX
-	JNZ part0
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide0
-	VPMOVZXWD 0(SI), Y8
-	VPSLLD $16, Y8, Y8
-	VPMOVZXWD 16(SI), Y9
-	VPSLLD $16, Y9, Y9
-	VPMOVZXWD 32(SI), Y10
-	VPSLLD $16, Y10, Y10
-	VPMOVZXWD 48(SI), Y11
-	VPSLLD $16, Y11, Y11
-	ADDQ $64, SI
-	JMP scaled0
-wide0:
-	VMOVUPS 0(SI), Y8
-	VMOVUPS 32(SI), Y9
-	VMOVUPS 64(SI), Y10
-	VMOVUPS 96(SI), Y11
-	ADDQ $128, SI
-scaled0:
-	FINISH_3()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group0
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_4(off)
-// func mulFastE2M1AVXVNNIx2(a *mulArgs)
-TEXT ·mulFastE2M1AVXVNNIx2(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	VMOVDQU plane15<>(SB), Y14
-	VMOVDQU e2m1<>(SB), Y15
-panel:
-	MOVQ mulArgs_x(AX), DX
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	MOVQ mulArgs_offset(AX), R12
-	SUBQ R10, R11
-	SUBQ R10, R12
-	CLEARY_5()
-group0:
-	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-part0:
-	PART_18()
+	PART_51()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -2521,8 +3687,8 @@ scaled0:
 
 #undef DOTS
 #define DOTS(off) DOTS_7(off)
-// func mulFastE2M1AVXVNNIx3(a *mulArgs)
-TEXT ·mulFastE2M1AVXVNNIx3(SB), NOSPLIT, $0-8
+// func mulFastE2M1AVXVNNIx2(a *mulArgs)
+TEXT ·mulFastE2M1AVXVNNIx2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -2541,81 +3707,54 @@ panel:
 	SUBQ R10, R12
 	CLEARY_8()
 group0:
+	CLEAR_9()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_52() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	VPSRLW X11, Y8, Y8; \
+	VPAND plane15<>(SB), Y8, Y8; \
+	VMOVDQU e2m1<>(SB), Y10; \
+	VPSHUFB Y8, Y10, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPSRLW X11, Y9, Y9; \
+	VPAND plane15<>(SB), Y9, Y9; \
+	VMOVDQU e2m1<>(SB), Y10; \
+	VPSHUFB Y9, Y10, Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
+	VPBROADCASTD 12(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_52()
+	JNE high0
+	SHIFT_11()
+started0:
 	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
 part0:
-	PART_18()
-	ADDQ $256, SI
-	ADDQ $32, DX
-	DECQ CX
-	JNZ part0
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide0
-	VPMOVZXWD 0(SI), Y8
-	VPSLLD $16, Y8, Y8
-	VPMOVZXWD 16(SI), Y9
-	VPSLLD $16, Y9, Y9
-	VPMOVZXWD 32(SI), Y10
-	VPSLLD $16, Y10, Y10
-	VPMOVZXWD 48(SI), Y11
-	VPSLLD $16, Y11, Y11
-	ADDQ $64, SI
-	JMP scaled0
-wide0:
-	VMOVUPS 0(SI), Y8
-	VMOVUPS 32(SI), Y9
-	VMOVUPS 64(SI), Y10
-	VMOVUPS 96(SI), Y11
-	ADDQ $128, SI
-scaled0:
-	FINISH_9()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group0
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_10(off)
-// func mulFastE2M1AVXVNNIx4(a *mulArgs)
-TEXT ·mulFastE2M1AVXVNNIx4(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	VMOVDQU plane15<>(SB), Y14
-	VMOVDQU e2m1<>(SB), Y15
-panel:
-	MOVQ mulArgs_x(AX), DX
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	MOVQ mulArgs_offset(AX), R12
-	SUBQ R10, R11
-	SUBQ R10, R12
-	CLEARY_11()
-group0:
-	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
-	VPXOR Y6, Y6, Y6
-	VPXOR Y7, Y7, Y7
-part0:
-	PART_18()
+	PART_51()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -2650,6 +3789,221 @@ scaled0:
 	RET
 
 #undef DOTS
+#define DOTS(off) DOTS_13(off)
+// func mulFastE2M1AVXVNNIx3(a *mulArgs)
+TEXT ·mulFastE2M1AVXVNNIx3(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	VMOVDQU plane15<>(SB), Y14
+	VMOVDQU e2m1<>(SB), Y15
+panel:
+	MOVQ mulArgs_x(AX), DX
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	MOVQ mulArgs_offset(AX), R12
+	SUBQ R10, R11
+	SUBQ R10, R12
+	CLEARY_14()
+group0:
+	CLEAR_15()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_53() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	VPSRLW X11, Y8, Y8; \
+	VPAND plane15<>(SB), Y8, Y8; \
+	VMOVDQU e2m1<>(SB), Y10; \
+	VPSHUFB Y8, Y10, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPSRLW X11, Y9, Y9; \
+	VPAND plane15<>(SB), Y9, Y9; \
+	VMOVDQU e2m1<>(SB), Y10; \
+	VPSHUFB Y9, Y10, Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
+	VPBROADCASTD 12(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb; \
+	VPBROADCASTD 16(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xe3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xeb; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_53()
+	JNE high0
+	SHIFT_17()
+started0:
+	MOVQ mulArgs_lines(AX), CX
+part0:
+	PART_51()
+	ADDQ $256, SI
+	ADDQ $32, DX
+	DECQ CX
+	JNZ part0
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide0
+	VPMOVZXWD 0(SI), Y8
+	VPSLLD $16, Y8, Y8
+	VPMOVZXWD 16(SI), Y9
+	VPSLLD $16, Y9, Y9
+	VPMOVZXWD 32(SI), Y10
+	VPSLLD $16, Y10, Y10
+	VPMOVZXWD 48(SI), Y11
+	VPSLLD $16, Y11, Y11
+	ADDQ $64, SI
+	JMP scaled0
+wide0:
+	VMOVUPS 0(SI), Y8
+	VMOVUPS 32(SI), Y9
+	VMOVUPS 64(SI), Y10
+	VMOVUPS 96(SI), Y11
+	ADDQ $128, SI
+scaled0:
+	FINISH_18()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group0
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
+#define DOTS(off) DOTS_19(off)
+// func mulFastE2M1AVXVNNIx4(a *mulArgs)
+TEXT ·mulFastE2M1AVXVNNIx4(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	VMOVDQU plane15<>(SB), Y14
+	VMOVDQU e2m1<>(SB), Y15
+panel:
+	MOVQ mulArgs_x(AX), DX
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	MOVQ mulArgs_offset(AX), R12
+	SUBQ R10, R11
+	SUBQ R10, R12
+	CLEARY_20()
+group0:
+	CLEAR_21()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_54() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	VPSRLW X11, Y8, Y8; \
+	VPAND plane15<>(SB), Y8, Y8; \
+	VMOVDQU e2m1<>(SB), Y10; \
+	VPSHUFB Y8, Y10, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPSRLW X11, Y9, Y9; \
+	VPAND plane15<>(SB), Y9, Y9; \
+	VMOVDQU e2m1<>(SB), Y10; \
+	VPSHUFB Y9, Y10, Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
+	VPBROADCASTD 12(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb; \
+	VPBROADCASTD 16(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xe3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xeb; \
+	VPBROADCASTD 20(R14), Y11; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xf3; \
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xfb; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_54()
+	JNE high0
+	SHIFT_23()
+started0:
+	MOVQ mulArgs_lines(AX), CX
+part0:
+	PART_51()
+	ADDQ $256, SI
+	ADDQ $32, DX
+	DECQ CX
+	JNZ part0
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide0
+	VPMOVZXWD 0(SI), Y8
+	VPSLLD $16, Y8, Y8
+	VPMOVZXWD 16(SI), Y9
+	VPSLLD $16, Y9, Y9
+	VPMOVZXWD 32(SI), Y10
+	VPSLLD $16, Y10, Y10
+	VPMOVZXWD 48(SI), Y11
+	VPSLLD $16, Y11, Y11
+	ADDQ $64, SI
+	JMP scaled0
+wide0:
+	VMOVUPS 0(SI), Y8
+	VMOVUPS 32(SI), Y9
+	VMOVUPS 64(SI), Y10
+	VMOVUPS 96(SI), Y11
+	ADDQ $128, SI
+scaled0:
+	FINISH_24()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group0
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
 #define DOTS(off) DOTS_0(off)
 // func mulFastFloatE2M1AVXVNNIx1(a *mulArgs)
 TEXT ·mulFastFloatE2M1AVXVNNIx1(SB), NOSPLIT, $0-8
@@ -2671,11 +4025,10 @@ panel:
 	SUBQ R10, R12
 	CLEARY_1()
 group0:
+	CLEAR_2()
 	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
 part0:
-#define PART_19() \
+#define PART_55() \
 	PREFETCHT0 2048(SI); \
 	VPAND 0(SI), Y14, Y8; \
 	VPSHUFB Y8, Y15, Y8; \
@@ -2708,7 +4061,7 @@ part0:
 	VPAND Y14, Y9, Y9; \
 	VPSHUFB Y9, Y15, Y9; \
 	DOTS(12)
-	PART_19()
+	PART_55()
 	ADDQ $128, SI
 	ADDQ $16, DX
 	DECQ CX
@@ -2746,7 +4099,7 @@ part0:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_4(off)
+#define DOTS(off) DOTS_7(off)
 // func mulFastFloatE2M1AVXVNNIx2(a *mulArgs)
 TEXT ·mulFastFloatE2M1AVXVNNIx2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -2765,15 +4118,12 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-	CLEARY_5()
+	CLEARY_8()
 group0:
+	CLEAR_9()
 	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
 part0:
-	PART_19()
+	PART_55()
 	ADDQ $128, SI
 	ADDQ $16, DX
 	DECQ CX
@@ -2829,7 +4179,7 @@ part0:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_7(off)
+#define DOTS(off) DOTS_13(off)
 // func mulFastFloatE2M1AVXVNNIx3(a *mulArgs)
 TEXT ·mulFastFloatE2M1AVXVNNIx3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -2848,17 +4198,12 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-	CLEARY_8()
+	CLEARY_14()
 group0:
+	CLEAR_15()
 	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
 part0:
-	PART_19()
+	PART_55()
 	ADDQ $128, SI
 	ADDQ $16, DX
 	DECQ CX
@@ -2932,7 +4277,7 @@ part0:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_10(off)
+#define DOTS(off) DOTS_19(off)
 // func mulFastFloatE2M1AVXVNNIx4(a *mulArgs)
 TEXT ·mulFastFloatE2M1AVXVNNIx4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -2951,19 +4296,12 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-	CLEARY_11()
+	CLEARY_20()
 group0:
+	CLEAR_21()
 	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
-	VPXOR Y6, Y6, Y6
-	VPXOR Y7, Y7, Y7
 part0:
-	PART_19()
+	PART_55()
 	ADDQ $128, SI
 	ADDQ $16, DX
 	DECQ CX
@@ -3055,9 +4393,9 @@ part0:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_10(off)
+#define DOTS(off) DOTS_19(off)
 // func mulTall4AVXVNNI(a *wideArgs)
-TEXT ·mulTall4AVXVNNI(SB), 0, $14432-8
+TEXT ·mulTall4AVXVNNI(SB), 0, $14448-8
 	NO_LOCAL_POINTERS
 	MOVQ a+0(FP), AX
 	MOVQ wideArgs_w(AX), SI
@@ -3065,7 +4403,7 @@ TEXT ·mulTall4AVXVNNI(SB), 0, $14432-8
 	MOVQ wideArgs_xStride(AX), R8
 	LEAQ (R8)(R8*2), R9
 	MOVQ wideArgs_gStride(AX), R13
-	LEAQ 95(SP), R15
+	LEAQ 111(SP), R15
 	ANDQ $-32, R15
 	MOVQ wideArgs_lines(AX), CX
 	SHRQ $1, CX
@@ -3093,6 +4431,9 @@ block:
 	MOVQ DI, R12
 	MOVQ wideArgs_tiles(AX), CX
 	MOVQ CX, 32(SP)
+	MOVQ wideArgs_outlierArgs+outlierArgs_heads(AX), CX
+	ADDQ 48(SP), CX
+	MOVQ CX, 64(SP)
 	MOVQ R15, BX
 	LEAQ 4096(R15), R14
 	LEAQ 12288(R15), CX
@@ -3273,6 +4614,85 @@ morePartfalse:
 	DECQ 16(SP)
 	JNZ nextGroup
 finish:
+	CMPQ wideArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ highsDone
+	MOVQ R11, 72(SP)
+	LEAQ 4096(R15), R11
+	MOVQ 64(SP), BX
+	ADDQ R13, 64(SP)
+	MOVQ 8(SP), CX
+	MOVQ CX, 16(SP)
+highs:
+	MOVL (BX), CX
+	TESTL CX, CX
+	JEQ noHigh
+	MOVQ wideArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+high:
+	MOVL (R14), CX
+	VMOVDQU 0(R11)(CX*2), Y8
+	VMOVDQU 32(R11)(CX*2), Y9
+	VPBROADCASTD 8(R14), Y11
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb
+	VPBROADCASTD 12(R14), Y11
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb
+	VPBROADCASTD 16(R14), Y11
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xe3
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xeb
+	VPBROADCASTD 20(R14), Y11
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xf3
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xfb
+	MOVQ wideArgs_outlierArgs+outlierArgs_back(AX), CX
+	MOVL 4(R14)(CX*1), CX
+	ADDQ wideArgs_outlierArgs+outlierArgs_record(AX), R14
+	TESTL CX, CX
+	JNE high
+	VPSLLD $8, Y0, Y0
+	VPSLLD $8, Y1, Y1
+	VPSLLD $8, Y2, Y2
+	VPSLLD $8, Y3, Y3
+	VPSLLD $8, Y4, Y4
+	VPSLLD $8, Y5, Y5
+	VPSLLD $8, Y6, Y6
+	VPSLLD $8, Y7, Y7
+	VPADDD 0(R15), Y0, Y0
+	VMOVDQU Y0, 0(R15)
+	VPADDD 32(R15), Y1, Y1
+	VMOVDQU Y1, 32(R15)
+	VPADDD 64(R15), Y2, Y2
+	VMOVDQU Y2, 64(R15)
+	VPADDD 96(R15), Y3, Y3
+	VMOVDQU Y3, 96(R15)
+	VPADDD 128(R15), Y4, Y4
+	VMOVDQU Y4, 128(R15)
+	VPADDD 160(R15), Y5, Y5
+	VMOVDQU Y5, 160(R15)
+	VPADDD 192(R15), Y6, Y6
+	VMOVDQU Y6, 192(R15)
+	VPADDD 224(R15), Y7, Y7
+	VMOVDQU Y7, 224(R15)
+noHigh:
+	ADDQ $4, BX
+	ADDQ $256, R15
+	MOVQ wideArgs_lines(AX), CX
+	SHLQ $9, CX
+	ADDQ CX, R11
+	DECQ 16(SP)
+	JNZ highs
+	LEAQ 111(SP), R15
+	ANDQ $-32, R15
+	MOVQ 72(SP), R11
+highsDone:
 	LEAQ (R13)(R13*2), BX
 	CMPQ 48(SP), $0
 	JNE more
@@ -3394,9 +4814,9 @@ finishGroup:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_10(off)
+#define DOTS(off) DOTS_19(off)
 // func mulTall2AVXVNNI(a *wideArgs)
-TEXT ·mulTall2AVXVNNI(SB), 0, $14432-8
+TEXT ·mulTall2AVXVNNI(SB), 0, $14448-8
 	NO_LOCAL_POINTERS
 	MOVQ a+0(FP), AX
 	MOVQ wideArgs_w(AX), SI
@@ -3404,7 +4824,7 @@ TEXT ·mulTall2AVXVNNI(SB), 0, $14432-8
 	MOVQ wideArgs_xStride(AX), R8
 	LEAQ (R8)(R8*2), R9
 	MOVQ wideArgs_gStride(AX), R13
-	LEAQ 95(SP), R15
+	LEAQ 111(SP), R15
 	ANDQ $-32, R15
 	MOVQ wideArgs_lines(AX), CX
 	SHRQ $1, CX
@@ -3432,6 +4852,9 @@ block:
 	MOVQ DI, R12
 	MOVQ wideArgs_tiles(AX), CX
 	MOVQ CX, 32(SP)
+	MOVQ wideArgs_outlierArgs+outlierArgs_heads(AX), CX
+	ADDQ 48(SP), CX
+	MOVQ CX, 64(SP)
 	MOVQ R15, BX
 	LEAQ 4096(R15), R14
 	LEAQ 12288(R15), CX
@@ -3618,6 +5041,85 @@ morePartfalse:
 	DECQ 16(SP)
 	JNZ nextGroup
 finish:
+	CMPQ wideArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ highsDone
+	MOVQ R11, 72(SP)
+	LEAQ 4096(R15), R11
+	MOVQ 64(SP), BX
+	ADDQ R13, 64(SP)
+	MOVQ 8(SP), CX
+	MOVQ CX, 16(SP)
+highs:
+	MOVL (BX), CX
+	TESTL CX, CX
+	JEQ noHigh
+	MOVQ wideArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+high:
+	MOVL (R14), CX
+	VMOVDQU 0(R11)(CX*2), Y8
+	VMOVDQU 32(R11)(CX*2), Y9
+	VPBROADCASTD 8(R14), Y11
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb
+	VPBROADCASTD 12(R14), Y11
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb
+	VPBROADCASTD 16(R14), Y11
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xe3
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xeb
+	VPBROADCASTD 20(R14), Y11
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xf3
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xfb
+	MOVQ wideArgs_outlierArgs+outlierArgs_back(AX), CX
+	MOVL 4(R14)(CX*1), CX
+	ADDQ wideArgs_outlierArgs+outlierArgs_record(AX), R14
+	TESTL CX, CX
+	JNE high
+	VPSLLD $8, Y0, Y0
+	VPSLLD $8, Y1, Y1
+	VPSLLD $8, Y2, Y2
+	VPSLLD $8, Y3, Y3
+	VPSLLD $8, Y4, Y4
+	VPSLLD $8, Y5, Y5
+	VPSLLD $8, Y6, Y6
+	VPSLLD $8, Y7, Y7
+	VPADDD 0(R15), Y0, Y0
+	VMOVDQU Y0, 0(R15)
+	VPADDD 32(R15), Y1, Y1
+	VMOVDQU Y1, 32(R15)
+	VPADDD 64(R15), Y2, Y2
+	VMOVDQU Y2, 64(R15)
+	VPADDD 96(R15), Y3, Y3
+	VMOVDQU Y3, 96(R15)
+	VPADDD 128(R15), Y4, Y4
+	VMOVDQU Y4, 128(R15)
+	VPADDD 160(R15), Y5, Y5
+	VMOVDQU Y5, 160(R15)
+	VPADDD 192(R15), Y6, Y6
+	VMOVDQU Y6, 192(R15)
+	VPADDD 224(R15), Y7, Y7
+	VMOVDQU Y7, 224(R15)
+noHigh:
+	ADDQ $4, BX
+	ADDQ $256, R15
+	MOVQ wideArgs_lines(AX), CX
+	SHLQ $9, CX
+	ADDQ CX, R11
+	DECQ 16(SP)
+	JNZ highs
+	LEAQ 111(SP), R15
+	ANDQ $-32, R15
+	MOVQ 72(SP), R11
+highsDone:
 	LEAQ (R13)(R13*2), BX
 	CMPQ 48(SP), $0
 	JNE more
@@ -3739,9 +5241,9 @@ finishGroup:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_10(off)
+#define DOTS(off) DOTS_19(off)
 // func mulTall3AVXVNNI(a *wideArgs)
-TEXT ·mulTall3AVXVNNI(SB), 0, $14432-8
+TEXT ·mulTall3AVXVNNI(SB), 0, $14448-8
 	NO_LOCAL_POINTERS
 	MOVQ a+0(FP), AX
 	MOVQ wideArgs_w(AX), SI
@@ -3749,7 +5251,7 @@ TEXT ·mulTall3AVXVNNI(SB), 0, $14432-8
 	MOVQ wideArgs_xStride(AX), R8
 	LEAQ (R8)(R8*2), R9
 	MOVQ wideArgs_gStride(AX), R13
-	LEAQ 95(SP), R15
+	LEAQ 111(SP), R15
 	ANDQ $-32, R15
 	MOVQ wideArgs_lines(AX), CX
 	SHRQ $1, CX
@@ -3777,6 +5279,9 @@ block:
 	MOVQ DI, R12
 	MOVQ wideArgs_tiles(AX), CX
 	MOVQ CX, 32(SP)
+	MOVQ wideArgs_outlierArgs+outlierArgs_heads(AX), CX
+	ADDQ 48(SP), CX
+	MOVQ CX, 64(SP)
 	MOVQ R15, BX
 	LEAQ 4096(R15), R14
 	LEAQ 12288(R15), CX
@@ -4025,6 +5530,85 @@ morePartfalse:
 	DECQ 16(SP)
 	JNZ nextGroup
 finish:
+	CMPQ wideArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ highsDone
+	MOVQ R11, 72(SP)
+	LEAQ 4096(R15), R11
+	MOVQ 64(SP), BX
+	ADDQ R13, 64(SP)
+	MOVQ 8(SP), CX
+	MOVQ CX, 16(SP)
+highs:
+	MOVL (BX), CX
+	TESTL CX, CX
+	JEQ noHigh
+	MOVQ wideArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+high:
+	MOVL (R14), CX
+	VMOVDQU 0(R11)(CX*2), Y8
+	VMOVDQU 32(R11)(CX*2), Y9
+	VPBROADCASTD 8(R14), Y11
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb
+	VPBROADCASTD 12(R14), Y11
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb
+	VPBROADCASTD 16(R14), Y11
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xe3
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xeb
+	VPBROADCASTD 20(R14), Y11
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xf3
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xfb
+	MOVQ wideArgs_outlierArgs+outlierArgs_back(AX), CX
+	MOVL 4(R14)(CX*1), CX
+	ADDQ wideArgs_outlierArgs+outlierArgs_record(AX), R14
+	TESTL CX, CX
+	JNE high
+	VPSLLD $8, Y0, Y0
+	VPSLLD $8, Y1, Y1
+	VPSLLD $8, Y2, Y2
+	VPSLLD $8, Y3, Y3
+	VPSLLD $8, Y4, Y4
+	VPSLLD $8, Y5, Y5
+	VPSLLD $8, Y6, Y6
+	VPSLLD $8, Y7, Y7
+	VPADDD 0(R15), Y0, Y0
+	VMOVDQU Y0, 0(R15)
+	VPADDD 32(R15), Y1, Y1
+	VMOVDQU Y1, 32(R15)
+	VPADDD 64(R15), Y2, Y2
+	VMOVDQU Y2, 64(R15)
+	VPADDD 96(R15), Y3, Y3
+	VMOVDQU Y3, 96(R15)
+	VPADDD 128(R15), Y4, Y4
+	VMOVDQU Y4, 128(R15)
+	VPADDD 160(R15), Y5, Y5
+	VMOVDQU Y5, 160(R15)
+	VPADDD 192(R15), Y6, Y6
+	VMOVDQU Y6, 192(R15)
+	VPADDD 224(R15), Y7, Y7
+	VMOVDQU Y7, 224(R15)
+noHigh:
+	ADDQ $4, BX
+	ADDQ $256, R15
+	MOVQ wideArgs_lines(AX), CX
+	SHLQ $9, CX
+	ADDQ CX, R11
+	DECQ 16(SP)
+	JNZ highs
+	LEAQ 111(SP), R15
+	ANDQ $-32, R15
+	MOVQ 72(SP), R11
+highsDone:
 	LEAQ (R13)(R13*2), BX
 	CMPQ 48(SP), $0
 	JNE more
@@ -4146,9 +5730,9 @@ finishGroup:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_10(off)
+#define DOTS(off) DOTS_19(off)
 // func mulTall5AVXVNNI(a *wideArgs)
-TEXT ·mulTall5AVXVNNI(SB), 0, $14432-8
+TEXT ·mulTall5AVXVNNI(SB), 0, $14448-8
 	NO_LOCAL_POINTERS
 	MOVQ a+0(FP), AX
 	MOVQ wideArgs_w(AX), SI
@@ -4156,7 +5740,7 @@ TEXT ·mulTall5AVXVNNI(SB), 0, $14432-8
 	MOVQ wideArgs_xStride(AX), R8
 	LEAQ (R8)(R8*2), R9
 	MOVQ wideArgs_gStride(AX), R13
-	LEAQ 95(SP), R15
+	LEAQ 111(SP), R15
 	ANDQ $-32, R15
 	MOVQ wideArgs_lines(AX), CX
 	SHRQ $1, CX
@@ -4184,6 +5768,9 @@ block:
 	MOVQ DI, R12
 	MOVQ wideArgs_tiles(AX), CX
 	MOVQ CX, 32(SP)
+	MOVQ wideArgs_outlierArgs+outlierArgs_heads(AX), CX
+	ADDQ 48(SP), CX
+	MOVQ CX, 64(SP)
 	MOVQ R15, BX
 	LEAQ 4096(R15), R14
 	LEAQ 12288(R15), CX
@@ -4426,6 +6013,85 @@ morePartfalse:
 	DECQ 16(SP)
 	JNZ nextGroup
 finish:
+	CMPQ wideArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ highsDone
+	MOVQ R11, 72(SP)
+	LEAQ 4096(R15), R11
+	MOVQ 64(SP), BX
+	ADDQ R13, 64(SP)
+	MOVQ 8(SP), CX
+	MOVQ CX, 16(SP)
+highs:
+	MOVL (BX), CX
+	TESTL CX, CX
+	JEQ noHigh
+	MOVQ wideArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+high:
+	MOVL (R14), CX
+	VMOVDQU 0(R11)(CX*2), Y8
+	VMOVDQU 32(R11)(CX*2), Y9
+	VPBROADCASTD 8(R14), Y11
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb
+	VPBROADCASTD 12(R14), Y11
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb
+	VPBROADCASTD 16(R14), Y11
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xe3
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xeb
+	VPBROADCASTD 20(R14), Y11
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xf3
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xfb
+	MOVQ wideArgs_outlierArgs+outlierArgs_back(AX), CX
+	MOVL 4(R14)(CX*1), CX
+	ADDQ wideArgs_outlierArgs+outlierArgs_record(AX), R14
+	TESTL CX, CX
+	JNE high
+	VPSLLD $8, Y0, Y0
+	VPSLLD $8, Y1, Y1
+	VPSLLD $8, Y2, Y2
+	VPSLLD $8, Y3, Y3
+	VPSLLD $8, Y4, Y4
+	VPSLLD $8, Y5, Y5
+	VPSLLD $8, Y6, Y6
+	VPSLLD $8, Y7, Y7
+	VPADDD 0(R15), Y0, Y0
+	VMOVDQU Y0, 0(R15)
+	VPADDD 32(R15), Y1, Y1
+	VMOVDQU Y1, 32(R15)
+	VPADDD 64(R15), Y2, Y2
+	VMOVDQU Y2, 64(R15)
+	VPADDD 96(R15), Y3, Y3
+	VMOVDQU Y3, 96(R15)
+	VPADDD 128(R15), Y4, Y4
+	VMOVDQU Y4, 128(R15)
+	VPADDD 160(R15), Y5, Y5
+	VMOVDQU Y5, 160(R15)
+	VPADDD 192(R15), Y6, Y6
+	VMOVDQU Y6, 192(R15)
+	VPADDD 224(R15), Y7, Y7
+	VMOVDQU Y7, 224(R15)
+noHigh:
+	ADDQ $4, BX
+	ADDQ $256, R15
+	MOVQ wideArgs_lines(AX), CX
+	SHLQ $9, CX
+	ADDQ CX, R11
+	DECQ 16(SP)
+	JNZ highs
+	LEAQ 111(SP), R15
+	ANDQ $-32, R15
+	MOVQ 72(SP), R11
+highsDone:
 	LEAQ (R13)(R13*2), BX
 	CMPQ 48(SP), $0
 	JNE more
@@ -4547,9 +6213,9 @@ finishGroup:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_10(off)
+#define DOTS(off) DOTS_19(off)
 // func mulTall6AVXVNNI(a *wideArgs)
-TEXT ·mulTall6AVXVNNI(SB), 0, $14432-8
+TEXT ·mulTall6AVXVNNI(SB), 0, $14448-8
 	NO_LOCAL_POINTERS
 	MOVQ a+0(FP), AX
 	MOVQ wideArgs_w(AX), SI
@@ -4557,7 +6223,7 @@ TEXT ·mulTall6AVXVNNI(SB), 0, $14432-8
 	MOVQ wideArgs_xStride(AX), R8
 	LEAQ (R8)(R8*2), R9
 	MOVQ wideArgs_gStride(AX), R13
-	LEAQ 95(SP), R15
+	LEAQ 111(SP), R15
 	ANDQ $-32, R15
 	MOVQ wideArgs_lines(AX), CX
 	SHRQ $1, CX
@@ -4585,6 +6251,9 @@ block:
 	MOVQ DI, R12
 	MOVQ wideArgs_tiles(AX), CX
 	MOVQ CX, 32(SP)
+	MOVQ wideArgs_outlierArgs+outlierArgs_heads(AX), CX
+	ADDQ 48(SP), CX
+	MOVQ CX, 64(SP)
 	MOVQ R15, BX
 	LEAQ 4096(R15), R14
 	LEAQ 12288(R15), CX
@@ -4824,6 +6493,85 @@ morePartfalse:
 	DECQ 16(SP)
 	JNZ nextGroup
 finish:
+	CMPQ wideArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ highsDone
+	MOVQ R11, 72(SP)
+	LEAQ 4096(R15), R11
+	MOVQ 64(SP), BX
+	ADDQ R13, 64(SP)
+	MOVQ 8(SP), CX
+	MOVQ CX, 16(SP)
+highs:
+	MOVL (BX), CX
+	TESTL CX, CX
+	JEQ noHigh
+	MOVQ wideArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+high:
+	MOVL (R14), CX
+	VMOVDQU 0(R11)(CX*2), Y8
+	VMOVDQU 32(R11)(CX*2), Y9
+	VPBROADCASTD 8(R14), Y11
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb
+	VPBROADCASTD 12(R14), Y11
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb
+	VPBROADCASTD 16(R14), Y11
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xe3
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xeb
+	VPBROADCASTD 20(R14), Y11
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xf3
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xfb
+	MOVQ wideArgs_outlierArgs+outlierArgs_back(AX), CX
+	MOVL 4(R14)(CX*1), CX
+	ADDQ wideArgs_outlierArgs+outlierArgs_record(AX), R14
+	TESTL CX, CX
+	JNE high
+	VPSLLD $8, Y0, Y0
+	VPSLLD $8, Y1, Y1
+	VPSLLD $8, Y2, Y2
+	VPSLLD $8, Y3, Y3
+	VPSLLD $8, Y4, Y4
+	VPSLLD $8, Y5, Y5
+	VPSLLD $8, Y6, Y6
+	VPSLLD $8, Y7, Y7
+	VPADDD 0(R15), Y0, Y0
+	VMOVDQU Y0, 0(R15)
+	VPADDD 32(R15), Y1, Y1
+	VMOVDQU Y1, 32(R15)
+	VPADDD 64(R15), Y2, Y2
+	VMOVDQU Y2, 64(R15)
+	VPADDD 96(R15), Y3, Y3
+	VMOVDQU Y3, 96(R15)
+	VPADDD 128(R15), Y4, Y4
+	VMOVDQU Y4, 128(R15)
+	VPADDD 160(R15), Y5, Y5
+	VMOVDQU Y5, 160(R15)
+	VPADDD 192(R15), Y6, Y6
+	VMOVDQU Y6, 192(R15)
+	VPADDD 224(R15), Y7, Y7
+	VMOVDQU Y7, 224(R15)
+noHigh:
+	ADDQ $4, BX
+	ADDQ $256, R15
+	MOVQ wideArgs_lines(AX), CX
+	SHLQ $9, CX
+	ADDQ CX, R11
+	DECQ 16(SP)
+	JNZ highs
+	LEAQ 111(SP), R15
+	ANDQ $-32, R15
+	MOVQ 72(SP), R11
+highsDone:
 	LEAQ (R13)(R13*2), BX
 	CMPQ 48(SP), $0
 	JNE more
@@ -4945,9 +6693,9 @@ finishGroup:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_10(off)
+#define DOTS(off) DOTS_19(off)
 // func mulTallE2M1AVXVNNI(a *wideArgs)
-TEXT ·mulTallE2M1AVXVNNI(SB), 0, $14432-8
+TEXT ·mulTallE2M1AVXVNNI(SB), 0, $14448-8
 	NO_LOCAL_POINTERS
 	MOVQ a+0(FP), AX
 	MOVQ wideArgs_w(AX), SI
@@ -4955,7 +6703,7 @@ TEXT ·mulTallE2M1AVXVNNI(SB), 0, $14432-8
 	MOVQ wideArgs_xStride(AX), R8
 	LEAQ (R8)(R8*2), R9
 	MOVQ wideArgs_gStride(AX), R13
-	LEAQ 95(SP), R15
+	LEAQ 111(SP), R15
 	ANDQ $-32, R15
 	MOVQ wideArgs_lines(AX), CX
 	SHRQ $1, CX
@@ -4983,6 +6731,9 @@ block:
 	MOVQ DI, R12
 	MOVQ wideArgs_tiles(AX), CX
 	MOVQ CX, 32(SP)
+	MOVQ wideArgs_outlierArgs+outlierArgs_heads(AX), CX
+	ADDQ 48(SP), CX
+	MOVQ CX, 64(SP)
 	MOVQ R15, BX
 	LEAQ 4096(R15), R14
 	LEAQ 12288(R15), CX
@@ -5180,6 +6931,85 @@ morePartfalse:
 	DECQ 16(SP)
 	JNZ nextGroup
 finish:
+	CMPQ wideArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ highsDone
+	MOVQ R11, 72(SP)
+	LEAQ 4096(R15), R11
+	MOVQ 64(SP), BX
+	ADDQ R13, 64(SP)
+	MOVQ 8(SP), CX
+	MOVQ CX, 16(SP)
+highs:
+	MOVL (BX), CX
+	TESTL CX, CX
+	JEQ noHigh
+	MOVQ wideArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+high:
+	MOVL (R14), CX
+	VMOVDQU 0(R11)(CX*2), Y8
+	VMOVDQU 32(R11)(CX*2), Y9
+	VPBROADCASTD 8(R14), Y11
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb
+	VPBROADCASTD 12(R14), Y11
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb
+	VPBROADCASTD 16(R14), Y11
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xe3
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xeb
+	VPBROADCASTD 20(R14), Y11
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xf3
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xfb
+	MOVQ wideArgs_outlierArgs+outlierArgs_back(AX), CX
+	MOVL 4(R14)(CX*1), CX
+	ADDQ wideArgs_outlierArgs+outlierArgs_record(AX), R14
+	TESTL CX, CX
+	JNE high
+	VPSLLD $8, Y0, Y0
+	VPSLLD $8, Y1, Y1
+	VPSLLD $8, Y2, Y2
+	VPSLLD $8, Y3, Y3
+	VPSLLD $8, Y4, Y4
+	VPSLLD $8, Y5, Y5
+	VPSLLD $8, Y6, Y6
+	VPSLLD $8, Y7, Y7
+	VPADDD 0(R15), Y0, Y0
+	VMOVDQU Y0, 0(R15)
+	VPADDD 32(R15), Y1, Y1
+	VMOVDQU Y1, 32(R15)
+	VPADDD 64(R15), Y2, Y2
+	VMOVDQU Y2, 64(R15)
+	VPADDD 96(R15), Y3, Y3
+	VMOVDQU Y3, 96(R15)
+	VPADDD 128(R15), Y4, Y4
+	VMOVDQU Y4, 128(R15)
+	VPADDD 160(R15), Y5, Y5
+	VMOVDQU Y5, 160(R15)
+	VPADDD 192(R15), Y6, Y6
+	VMOVDQU Y6, 192(R15)
+	VPADDD 224(R15), Y7, Y7
+	VMOVDQU Y7, 224(R15)
+noHigh:
+	ADDQ $4, BX
+	ADDQ $256, R15
+	MOVQ wideArgs_lines(AX), CX
+	SHLQ $9, CX
+	ADDQ CX, R11
+	DECQ 16(SP)
+	JNZ highs
+	LEAQ 111(SP), R15
+	ANDQ $-32, R15
+	MOVQ 72(SP), R11
+highsDone:
 	LEAQ (R13)(R13*2), BX
 	CMPQ 48(SP), $0
 	JNE more

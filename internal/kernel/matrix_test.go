@@ -171,10 +171,11 @@ func exactSums(a *Acts, r int, x []float32, ref []float64) (sum, abs float64) {
 			}
 		case Outliers:
 			at := r*a.groups + k/a.group
-			v = float64(a.q[r*a.stride+k]) * float64(a.scale[at])
+			v = float64(a.q[r*a.stride+k])
 			if a.quads[at]>>(k%a.group/4)&1 != 0 {
-				v += float64(a.high[r*a.stride+k]) * float64(a.step[at])
+				v += highUnit * float64(a.high[r*a.stride+k])
 			}
+			v *= float64(a.scale[at])
 		}
 		sum += v * w
 		abs += math.Abs(v * w)

@@ -21,6 +21,17 @@ type mulArgs struct {
 	gStride int // bytes between rows of scale, sum and offset
 	yStride int // bytes between rows of y
 	wide    int // scales and biases are float32
+	outlierArgs
+}
+
+// outlierArgs is what products read of outliers: see outlierLists. A number of a row is records bytes behind its place, because
+// records is that of the first row of the product.
+type outlierArgs struct {
+	records unsafe.Pointer // nil: no group has any
+	places  unsafe.Pointer // outlierQuad of the format
+	heads   int            // bytes from scale on; of many rows: where they are
+	record  int            // bytes
+	back    int            // bytes from a record's first high part of the product's rows to its beginning, less than zero
 }
 
 // sharedBytes is how much of a matrix stays in the second-level cache while all tiles of rows are multiplied with it. Products
@@ -57,8 +68,9 @@ func (m *Matrix) Mul(y []float32, ldy int, a *Acts, r0, r1, p0, p1 int) {
 		m.fine(y, ldy, a, r0, r1, p0, p1)
 		return
 	case Outliers:
-		m.outliers(y, ldy, a, r0, r1, p0, p1)
-		return
+		for r := r0 / a.lists.tile * a.lists.tile; r < r1; r += a.lists.tile {
+			a.mustBeListed(r)
+		}
 	}
 	m.mul(y[p0*PanelRows:], ldy, a, r0, r1, p0, p1)
 }
@@ -98,7 +110,10 @@ func (m *Matrix) mul(y []float32, ldy int, a *Acts, r0, r1, p0, p1 int) {
 	if full <= p0 {
 		return
 	}
-	mid, step := r0+m.many(a.prec, r1-r0), full-p0
+	mid, step := r0, full-p0
+	if a.prec != Outliers || r0%a.lists.tile == 0 {
+		mid += m.many(a.codes(), r1-r0)
+	}
 	if r1-r0 > 1 && mid < r1 { // else one loop over all panels, or over all rows, does
 		step = min(step, max(sharedBytes/m.panel, 1))
 	}
@@ -112,8 +127,7 @@ func (m *Matrix) mul(y []float32, ldy int, a *Acts, r0, r1, p0, p1 int) {
 // tiles runs panels whole panels from p for all rows, y starting at the column of the first panel.
 func (m *Matrix) tiles(y []float32, ldy int, a *Acts, r0, r1, p, panels int) {
 	for r := r0; r < r1; {
-		n := min(r1-r, maxTile)
-		n = m.inner(y[r*ldy:], ldy, a, r, n, p, panels)
+		n := m.inner(y[r*ldy:], ldy, a, r, min(r1-r, maxTile), p, panels)
 		r += n
 	}
 }
@@ -135,8 +149,11 @@ func (m *Matrix) lastPanel(y []float32, ldy int, a *Acts, r0, r1 int) {
 // inner multiplies up to n rows from r with whole panels and tells how many rows it took.
 func (m *Matrix) inner(y []float32, ldy int, a *Acts, r, n, p, panels int) int {
 	var id routine
+	if a.prec == Outliers { // rows of one list
+		n = min(n, a.lists.tile-r%a.lists.tile)
+	}
 	if f := m.spec.Format; (!f.planes() || hasPlanes()) && (!f.small() || hasSmall()) && (a.prec != Half || hasHalf()) {
-		id, n = mulTile(f, a.prec, n)
+		id, n = mulTile(f, a.codes(), n)
 	}
 	if id == 0 {
 		for i := range n {
@@ -160,9 +177,13 @@ func (m *Matrix) inner(y []float32, ldy int, a *Acts, r, n, p, panels int) int {
 		args.sum = unsafe.Pointer(&a.sum[r*a.groups])
 	}
 	switch a.prec {
-	case Fast:
+	case Fast, Outliers:
 		args.x, args.xStride = unsafe.Pointer(&a.q[r*a.stride]), a.stride
 		args.scale, args.offset = unsafe.Pointer(&a.scale[r*a.groups]), unsafe.Pointer(&a.offset[r*a.groups])
+		if a.prec == Outliers {
+			args.outlierArgs = m.outliers(a, r)
+			args.heads -= int(uintptr(args.scale))
+		}
 	case Half:
 		args.x, args.xStride = unsafe.Pointer(&a.half[r*a.stride]), a.stride*2
 	default:

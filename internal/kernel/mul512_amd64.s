@@ -169,12 +169,45 @@ panel:
 	VPXORD Z2, Z2, Z2
 	CLEAR_3()
 group:
-	MOVQ mulArgs_lines(AX), CX
 #define CLEAR_4() \
 	VPXORD Z0, Z0, Z0
 	CLEAR_4()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_5() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPBROADCASTD 8(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z0, Z0; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_5()
+	JNE high
+#define SHIFT_6() \
+	VPSLLD $8, Z0, Z0
+	SHIFT_6()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
 part:
-#define PART_5() \
+#define PART_7() \
 	PREFETCHT0 0(SI)(R14*1); \
 	VMOVDQU64 0(SI), Z24; \
 	VPANDD Z24, Z30, Z25; \
@@ -204,7 +237,7 @@ part:
 	VPANDD Z25, Z30, Z25; \
 	NEXT(28); \
 	WIDEN()
-	PART_5()
+	PART_7()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -223,19 +256,19 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_6() \
+#define FINISH_8() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z2; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
 	VFMADD231PS Z0, Z27, Z2
-	FINISH_6()
+	FINISH_8()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_7() \
+#define STORE_9() \
 	VMOVUPS Z2, (CX)
-	STORE_7()
+	STORE_9()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -245,26 +278,26 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST_8(off) \
+#define FIRST_10(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z2; \
 	VPBROADCASTD off(DX)(R8*1), Z27; \
 	VPMADDUBSW Z27, Z25, Z3
-#define FIRST(off) FIRST_8(off)
-#define NEXT_9(off) \
+#define FIRST(off) FIRST_10(off)
+#define NEXT_11(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z2, Z2; \
 	VPBROADCASTD off(DX)(R8*1), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z3, Z3
-#define NEXT(off) NEXT_9(off)
-#define WIDEN_10() \
+#define NEXT(off) NEXT_11(off)
+#define WIDEN_12() \
 	VPMADDWD Z29, Z2, Z2; \
 	VPADDD Z2, Z0, Z0; \
 	VPMADDWD Z29, Z3, Z3; \
 	VPADDD Z3, Z1, Z1
-#define WIDEN() WIDEN_10()
+#define WIDEN() WIDEN_12()
 // func mulFast4AVX512x2(a *mulArgs)
 TEXT ·mulFast4AVX512x2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -282,18 +315,56 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_11() \
+#define CLEAR_13() \
 	VPXORD Z4, Z4, Z4; \
 	VPXORD Z5, Z5, Z5
-	CLEAR_11()
+	CLEAR_13()
 group:
-	MOVQ mulArgs_lines(AX), CX
-#define CLEAR_12() \
+#define CLEAR_14() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1
-	CLEAR_12()
+	CLEAR_14()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_15() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPBROADCASTD 8(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z0, Z0; \
+	VPBROADCASTD 12(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z1, Z1; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_15()
+	JNE high
+#define SHIFT_16() \
+	VPSLLD $8, Z0, Z0; \
+	VPSLLD $8, Z1, Z1
+	SHIFT_16()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_5()
+	PART_7()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -312,7 +383,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_13() \
+#define FINISH_17() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z4; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -322,16 +393,16 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z1, Z1; \
 	VFMADD231PS Z1, Z27, Z5
-	FINISH_13()
+	FINISH_17()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_14() \
+#define STORE_18() \
 	VMOVUPS Z4, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z5, (CX)
-	STORE_14()
+	STORE_18()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -341,15 +412,15 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST_15(off) \
+#define FIRST_19(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z3; \
 	VPBROADCASTD off(DX)(R8*1), Z27; \
 	VPMADDUBSW Z27, Z25, Z4; \
 	VPBROADCASTD off(DX)(R8*2), Z27; \
 	VPMADDUBSW Z27, Z25, Z5
-#define FIRST(off) FIRST_15(off)
-#define NEXT_16(off) \
+#define FIRST(off) FIRST_19(off)
+#define NEXT_20(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z3, Z3; \
@@ -359,15 +430,15 @@ scaled:
 	VPBROADCASTD off(DX)(R8*2), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z5, Z5
-#define NEXT(off) NEXT_16(off)
-#define WIDEN_17() \
+#define NEXT(off) NEXT_20(off)
+#define WIDEN_21() \
 	VPMADDWD Z29, Z3, Z3; \
 	VPADDD Z3, Z0, Z0; \
 	VPMADDWD Z29, Z4, Z4; \
 	VPADDD Z4, Z1, Z1; \
 	VPMADDWD Z29, Z5, Z5; \
 	VPADDD Z5, Z2, Z2
-#define WIDEN() WIDEN_17()
+#define WIDEN() WIDEN_21()
 // func mulFast4AVX512x3(a *mulArgs)
 TEXT ·mulFast4AVX512x3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -385,20 +456,63 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_18() \
+#define CLEAR_22() \
 	VPXORD Z6, Z6, Z6; \
 	VPXORD Z7, Z7, Z7; \
 	VPXORD Z8, Z8, Z8
-	CLEAR_18()
+	CLEAR_22()
 group:
-	MOVQ mulArgs_lines(AX), CX
-#define CLEAR_19() \
+#define CLEAR_23() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2
-	CLEAR_19()
+	CLEAR_23()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_24() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPBROADCASTD 8(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z0, Z0; \
+	VPBROADCASTD 12(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z1, Z1; \
+	VPBROADCASTD 16(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z2, Z2; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_24()
+	JNE high
+#define SHIFT_25() \
+	VPSLLD $8, Z0, Z0; \
+	VPSLLD $8, Z1, Z1; \
+	VPSLLD $8, Z2, Z2
+	SHIFT_25()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_5()
+	PART_7()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -417,7 +531,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_20() \
+#define FINISH_26() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z6; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -432,18 +546,18 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z2, Z2; \
 	VFMADD231PS Z2, Z27, Z8
-	FINISH_20()
+	FINISH_26()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_21() \
+#define STORE_27() \
 	VMOVUPS Z6, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z7, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z8, (CX)
-	STORE_21()
+	STORE_27()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -453,7 +567,7 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST_22(off) \
+#define FIRST_28(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z4; \
 	VPBROADCASTD off(DX)(R8*1), Z27; \
@@ -462,8 +576,8 @@ scaled:
 	VPMADDUBSW Z27, Z25, Z6; \
 	VPBROADCASTD off(DX)(R9*1), Z27; \
 	VPMADDUBSW Z27, Z25, Z7
-#define FIRST(off) FIRST_22(off)
-#define NEXT_23(off) \
+#define FIRST(off) FIRST_28(off)
+#define NEXT_29(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z4, Z4; \
@@ -476,8 +590,8 @@ scaled:
 	VPBROADCASTD off(DX)(R9*1), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z7, Z7
-#define NEXT(off) NEXT_23(off)
-#define WIDEN_24() \
+#define NEXT(off) NEXT_29(off)
+#define WIDEN_30() \
 	VPMADDWD Z29, Z4, Z4; \
 	VPADDD Z4, Z0, Z0; \
 	VPMADDWD Z29, Z5, Z5; \
@@ -486,7 +600,7 @@ scaled:
 	VPADDD Z6, Z2, Z2; \
 	VPMADDWD Z29, Z7, Z7; \
 	VPADDD Z7, Z3, Z3
-#define WIDEN() WIDEN_24()
+#define WIDEN() WIDEN_30()
 // func mulFast4AVX512x4(a *mulArgs)
 TEXT ·mulFast4AVX512x4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -504,22 +618,70 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_25() \
+#define CLEAR_31() \
 	VPXORD Z8, Z8, Z8; \
 	VPXORD Z9, Z9, Z9; \
 	VPXORD Z10, Z10, Z10; \
 	VPXORD Z11, Z11, Z11
-	CLEAR_25()
+	CLEAR_31()
 group:
-	MOVQ mulArgs_lines(AX), CX
-#define CLEAR_26() \
+#define CLEAR_32() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
 	VPXORD Z3, Z3, Z3
-	CLEAR_26()
+	CLEAR_32()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_33() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPBROADCASTD 8(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z0, Z0; \
+	VPBROADCASTD 12(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z1, Z1; \
+	VPBROADCASTD 16(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z2, Z2; \
+	VPBROADCASTD 20(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z3, Z3; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_33()
+	JNE high
+#define SHIFT_34() \
+	VPSLLD $8, Z0, Z0; \
+	VPSLLD $8, Z1, Z1; \
+	VPSLLD $8, Z2, Z2; \
+	VPSLLD $8, Z3, Z3
+	SHIFT_34()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_5()
+	PART_7()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -538,7 +700,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_27() \
+#define FINISH_35() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z8; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -558,12 +720,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z3, Z3; \
 	VFMADD231PS Z3, Z27, Z11
-	FINISH_27()
+	FINISH_35()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_28() \
+#define STORE_36() \
 	VMOVUPS Z8, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z9, (CX); \
@@ -571,7 +733,7 @@ scaled:
 	VMOVUPS Z10, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z11, (CX)
-	STORE_28()
+	STORE_36()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -581,7 +743,7 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST_29(off) \
+#define FIRST_37(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z5; \
 	VPBROADCASTD off(DX)(R8*1), Z27; \
@@ -592,8 +754,8 @@ scaled:
 	VPMADDUBSW Z27, Z25, Z8; \
 	VPBROADCASTD off(R15), Z27; \
 	VPMADDUBSW Z27, Z25, Z9
-#define FIRST(off) FIRST_29(off)
-#define NEXT_30(off) \
+#define FIRST(off) FIRST_37(off)
+#define NEXT_38(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z5, Z5; \
@@ -609,8 +771,8 @@ scaled:
 	VPBROADCASTD off(R15), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z9, Z9
-#define NEXT(off) NEXT_30(off)
-#define WIDEN_31() \
+#define NEXT(off) NEXT_38(off)
+#define WIDEN_39() \
 	VPMADDWD Z29, Z5, Z5; \
 	VPADDD Z5, Z0, Z0; \
 	VPMADDWD Z29, Z6, Z6; \
@@ -621,7 +783,7 @@ scaled:
 	VPADDD Z8, Z3, Z3; \
 	VPMADDWD Z29, Z9, Z9; \
 	VPADDD Z9, Z4, Z4
-#define WIDEN() WIDEN_31()
+#define WIDEN() WIDEN_39()
 // func mulFast4AVX512x5(a *mulArgs)
 TEXT ·mulFast4AVX512x5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -640,24 +802,77 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_32() \
+#define CLEAR_40() \
 	VPXORD Z10, Z10, Z10; \
 	VPXORD Z11, Z11, Z11; \
 	VPXORD Z12, Z12, Z12; \
 	VPXORD Z13, Z13, Z13; \
 	VPXORD Z14, Z14, Z14
-	CLEAR_32()
+	CLEAR_40()
 group:
-	MOVQ mulArgs_lines(AX), CX
-#define CLEAR_33() \
+#define CLEAR_41() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
 	VPXORD Z3, Z3, Z3; \
 	VPXORD Z4, Z4, Z4
-	CLEAR_33()
+	CLEAR_41()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_42() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPBROADCASTD 8(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z0, Z0; \
+	VPBROADCASTD 12(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z1, Z1; \
+	VPBROADCASTD 16(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z2, Z2; \
+	VPBROADCASTD 20(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z3, Z3; \
+	VPBROADCASTD 24(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z4, Z4; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_42()
+	JNE high
+#define SHIFT_43() \
+	VPSLLD $8, Z0, Z0; \
+	VPSLLD $8, Z1, Z1; \
+	VPSLLD $8, Z2, Z2; \
+	VPSLLD $8, Z3, Z3; \
+	VPSLLD $8, Z4, Z4
+	SHIFT_43()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_5()
+	PART_7()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -677,7 +892,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_34() \
+#define FINISH_44() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z10; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -702,12 +917,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z4, Z4; \
 	VFMADD231PS Z4, Z27, Z14
-	FINISH_34()
+	FINISH_44()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_35() \
+#define STORE_45() \
 	VMOVUPS Z10, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z11, (CX); \
@@ -717,7 +932,7 @@ scaled:
 	VMOVUPS Z13, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z14, (CX)
-	STORE_35()
+	STORE_45()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -727,7 +942,7 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST_36(off) \
+#define FIRST_46(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z6; \
 	VPBROADCASTD off(DX)(R8*1), Z27; \
@@ -740,8 +955,8 @@ scaled:
 	VPMADDUBSW Z27, Z25, Z10; \
 	VPBROADCASTD off(R15)(R8*1), Z27; \
 	VPMADDUBSW Z27, Z25, Z11
-#define FIRST(off) FIRST_36(off)
-#define NEXT_37(off) \
+#define FIRST(off) FIRST_46(off)
+#define NEXT_47(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z6, Z6; \
@@ -760,8 +975,8 @@ scaled:
 	VPBROADCASTD off(R15)(R8*1), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z11, Z11
-#define NEXT(off) NEXT_37(off)
-#define WIDEN_38() \
+#define NEXT(off) NEXT_47(off)
+#define WIDEN_48() \
 	VPMADDWD Z29, Z6, Z6; \
 	VPADDD Z6, Z0, Z0; \
 	VPMADDWD Z29, Z7, Z7; \
@@ -774,7 +989,7 @@ scaled:
 	VPADDD Z10, Z4, Z4; \
 	VPMADDWD Z29, Z11, Z11; \
 	VPADDD Z11, Z5, Z5
-#define WIDEN() WIDEN_38()
+#define WIDEN() WIDEN_48()
 // func mulFast4AVX512x6(a *mulArgs)
 TEXT ·mulFast4AVX512x6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -793,26 +1008,84 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_39() \
+#define CLEAR_49() \
 	VPXORD Z12, Z12, Z12; \
 	VPXORD Z13, Z13, Z13; \
 	VPXORD Z14, Z14, Z14; \
 	VPXORD Z15, Z15, Z15; \
 	VPXORD Z16, Z16, Z16; \
 	VPXORD Z17, Z17, Z17
-	CLEAR_39()
+	CLEAR_49()
 group:
-	MOVQ mulArgs_lines(AX), CX
-#define CLEAR_40() \
+#define CLEAR_50() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
 	VPXORD Z3, Z3, Z3; \
 	VPXORD Z4, Z4, Z4; \
 	VPXORD Z5, Z5, Z5
-	CLEAR_40()
+	CLEAR_50()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_51() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPBROADCASTD 8(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z0, Z0; \
+	VPBROADCASTD 12(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z1, Z1; \
+	VPBROADCASTD 16(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z2, Z2; \
+	VPBROADCASTD 20(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z3, Z3; \
+	VPBROADCASTD 24(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z4, Z4; \
+	VPBROADCASTD 28(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z5, Z5; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_51()
+	JNE high
+#define SHIFT_52() \
+	VPSLLD $8, Z0, Z0; \
+	VPSLLD $8, Z1, Z1; \
+	VPSLLD $8, Z2, Z2; \
+	VPSLLD $8, Z3, Z3; \
+	VPSLLD $8, Z4, Z4; \
+	VPSLLD $8, Z5, Z5
+	SHIFT_52()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_5()
+	PART_7()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -832,7 +1105,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_41() \
+#define FINISH_53() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z12; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -862,12 +1135,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z5, Z5; \
 	VFMADD231PS Z5, Z27, Z17
-	FINISH_41()
+	FINISH_53()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_42() \
+#define STORE_54() \
 	VMOVUPS Z12, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z13, (CX); \
@@ -879,7 +1152,7 @@ scaled:
 	VMOVUPS Z16, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z17, (CX)
-	STORE_42()
+	STORE_54()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -889,7 +1162,7 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST_43(off) \
+#define FIRST_55(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z7; \
 	VPBROADCASTD off(DX)(R8*1), Z27; \
@@ -904,8 +1177,8 @@ scaled:
 	VPMADDUBSW Z27, Z25, Z12; \
 	VPBROADCASTD off(R15)(R8*2), Z27; \
 	VPMADDUBSW Z27, Z25, Z13
-#define FIRST(off) FIRST_43(off)
-#define NEXT_44(off) \
+#define FIRST(off) FIRST_55(off)
+#define NEXT_56(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z7, Z7; \
@@ -927,8 +1200,8 @@ scaled:
 	VPBROADCASTD off(R15)(R8*2), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z13, Z13
-#define NEXT(off) NEXT_44(off)
-#define WIDEN_45() \
+#define NEXT(off) NEXT_56(off)
+#define WIDEN_57() \
 	VPMADDWD Z29, Z7, Z7; \
 	VPADDD Z7, Z0, Z0; \
 	VPMADDWD Z29, Z8, Z8; \
@@ -943,7 +1216,7 @@ scaled:
 	VPADDD Z12, Z5, Z5; \
 	VPMADDWD Z29, Z13, Z13; \
 	VPADDD Z13, Z6, Z6
-#define WIDEN() WIDEN_45()
+#define WIDEN() WIDEN_57()
 // func mulFast4AVX512x7(a *mulArgs)
 TEXT ·mulFast4AVX512x7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -962,7 +1235,7 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_46() \
+#define CLEAR_58() \
 	VPXORD Z14, Z14, Z14; \
 	VPXORD Z15, Z15, Z15; \
 	VPXORD Z16, Z16, Z16; \
@@ -970,10 +1243,9 @@ panel:
 	VPXORD Z18, Z18, Z18; \
 	VPXORD Z19, Z19, Z19; \
 	VPXORD Z20, Z20, Z20
-	CLEAR_46()
+	CLEAR_58()
 group:
-	MOVQ mulArgs_lines(AX), CX
-#define CLEAR_47() \
+#define CLEAR_59() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -981,9 +1253,73 @@ group:
 	VPXORD Z4, Z4, Z4; \
 	VPXORD Z5, Z5, Z5; \
 	VPXORD Z6, Z6, Z6
-	CLEAR_47()
+	CLEAR_59()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_60() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPBROADCASTD 8(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z0, Z0; \
+	VPBROADCASTD 12(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z1, Z1; \
+	VPBROADCASTD 16(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z2, Z2; \
+	VPBROADCASTD 20(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z3, Z3; \
+	VPBROADCASTD 24(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z4, Z4; \
+	VPBROADCASTD 28(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z5, Z5; \
+	VPBROADCASTD 32(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z6, Z6; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_60()
+	JNE high
+#define SHIFT_61() \
+	VPSLLD $8, Z0, Z0; \
+	VPSLLD $8, Z1, Z1; \
+	VPSLLD $8, Z2, Z2; \
+	VPSLLD $8, Z3, Z3; \
+	VPSLLD $8, Z4, Z4; \
+	VPSLLD $8, Z5, Z5; \
+	VPSLLD $8, Z6, Z6
+	SHIFT_61()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_5()
+	PART_7()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -1003,7 +1339,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_48() \
+#define FINISH_62() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z14; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -1038,12 +1374,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z6, Z6; \
 	VFMADD231PS Z6, Z27, Z20
-	FINISH_48()
+	FINISH_62()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_49() \
+#define STORE_63() \
 	VMOVUPS Z14, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z15, (CX); \
@@ -1057,7 +1393,7 @@ scaled:
 	VMOVUPS Z19, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z20, (CX)
-	STORE_49()
+	STORE_63()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -1067,7 +1403,7 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST_50(off) \
+#define FIRST_64(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z8; \
 	VPBROADCASTD off(DX)(R8*1), Z27; \
@@ -1084,8 +1420,8 @@ scaled:
 	VPMADDUBSW Z27, Z25, Z14; \
 	VPBROADCASTD off(R15)(R9*1), Z27; \
 	VPMADDUBSW Z27, Z25, Z15
-#define FIRST(off) FIRST_50(off)
-#define NEXT_51(off) \
+#define FIRST(off) FIRST_64(off)
+#define NEXT_65(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z8, Z8; \
@@ -1110,8 +1446,8 @@ scaled:
 	VPBROADCASTD off(R15)(R9*1), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z15, Z15
-#define NEXT(off) NEXT_51(off)
-#define WIDEN_52() \
+#define NEXT(off) NEXT_65(off)
+#define WIDEN_66() \
 	VPMADDWD Z29, Z8, Z8; \
 	VPADDD Z8, Z0, Z0; \
 	VPMADDWD Z29, Z9, Z9; \
@@ -1128,7 +1464,7 @@ scaled:
 	VPADDD Z14, Z6, Z6; \
 	VPMADDWD Z29, Z15, Z15; \
 	VPADDD Z15, Z7, Z7
-#define WIDEN() WIDEN_52()
+#define WIDEN() WIDEN_66()
 // func mulFast4AVX512x8(a *mulArgs)
 TEXT ·mulFast4AVX512x8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -1147,7 +1483,7 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_53() \
+#define CLEAR_67() \
 	VPXORD Z16, Z16, Z16; \
 	VPXORD Z17, Z17, Z17; \
 	VPXORD Z18, Z18, Z18; \
@@ -1156,10 +1492,9 @@ panel:
 	VPXORD Z21, Z21, Z21; \
 	VPXORD Z22, Z22, Z22; \
 	VPXORD Z23, Z23, Z23
-	CLEAR_53()
+	CLEAR_67()
 group:
-	MOVQ mulArgs_lines(AX), CX
-#define CLEAR_54() \
+#define CLEAR_68() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -1168,9 +1503,78 @@ group:
 	VPXORD Z5, Z5, Z5; \
 	VPXORD Z6, Z6, Z6; \
 	VPXORD Z7, Z7, Z7
-	CLEAR_54()
+	CLEAR_68()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_69() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPBROADCASTD 8(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z0, Z0; \
+	VPBROADCASTD 12(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z1, Z1; \
+	VPBROADCASTD 16(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z2, Z2; \
+	VPBROADCASTD 20(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z3, Z3; \
+	VPBROADCASTD 24(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z4, Z4; \
+	VPBROADCASTD 28(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z5, Z5; \
+	VPBROADCASTD 32(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z6, Z6; \
+	VPBROADCASTD 36(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z7, Z7; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_69()
+	JNE high
+#define SHIFT_70() \
+	VPSLLD $8, Z0, Z0; \
+	VPSLLD $8, Z1, Z1; \
+	VPSLLD $8, Z2, Z2; \
+	VPSLLD $8, Z3, Z3; \
+	VPSLLD $8, Z4, Z4; \
+	VPSLLD $8, Z5, Z5; \
+	VPSLLD $8, Z6, Z6; \
+	VPSLLD $8, Z7, Z7
+	SHIFT_70()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_5()
+	PART_7()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -1190,7 +1594,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_55() \
+#define FINISH_71() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z16; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -1230,12 +1634,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z7, Z7; \
 	VFMADD231PS Z7, Z27, Z23
-	FINISH_55()
+	FINISH_71()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_56() \
+#define STORE_72() \
 	VMOVUPS Z16, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z17, (CX); \
@@ -1251,7 +1655,7 @@ scaled:
 	VMOVUPS Z22, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z23, (CX)
-	STORE_56()
+	STORE_72()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -1261,18 +1665,18 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST_57(off) \
+#define FIRST_73(off) \
 	VPBROADCASTD off(DX), Z26; \
 	VPMADDUBSW Z26, Z24, Z8; \
 	VPMADDUBSW Z26, Z25, Z9
-#define FIRST(off) FIRST_57(off)
-#define NEXT_58(off) \
+#define FIRST(off) FIRST_73(off)
+#define NEXT_74(off) \
 	VPBROADCASTD off(DX), Z26; \
 	VPMADDUBSW Z26, Z24, Z27; \
 	VPADDW Z27, Z8, Z8; \
 	VPMADDUBSW Z26, Z25, Z27; \
 	VPADDW Z27, Z9, Z9
-#define NEXT(off) NEXT_58(off)
+#define NEXT(off) NEXT_74(off)
 // func mulFast8AVX512x1(a *mulArgs)
 TEXT ·mulFast8AVX512x1(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -1292,14 +1696,41 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-#define CLEARY_59() \
+#define CLEARY_75() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_59()
+	CLEARY_75()
 group0:
+	CLEAR_4()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_76() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z8; \
+	VPBROADCASTD 8(R14), Z10; \
+	VPMADDUBSW Z10, Z8, Z11; \
+	VPMADDWD Z31, Z11, Z11; \
+	VPADDD Z11, Z0, Z0; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_76()
+	JNE high0
+	SHIFT_6()
+started0:
 	MOVQ mulArgs_lines(AX), CX
-	VPXORD Z0, Z0, Z0
 part0:
 	VMOVDQU64 0(SI), Z24
 	VPSRLW $4, Z24, Z25
@@ -1362,7 +1793,7 @@ wide0:
 	VMOVUPS 64(SI), Z21
 	ADDQ $128, SI
 scaled0:
-#define FINISH_60() \
+#define FINISH_77() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX)(R11*1), Z22; \
@@ -1373,7 +1804,7 @@ scaled0:
 	VCVTDQ2PS Z0, Z0; \
 	VFMADD231PS Z0, Z22, Z23; \
 	VMOVUPS Z23, 0(R14)
-	FINISH_60()
+	FINISH_77()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -1385,15 +1816,15 @@ scaled0:
 
 #undef FIRST
 #undef NEXT
-#define FIRST_61(off) \
+#define FIRST_78(off) \
 	VPBROADCASTD off(DX), Z26; \
 	VPMADDUBSW Z26, Z24, Z8; \
 	VPMADDUBSW Z26, Z25, Z9; \
 	VPBROADCASTD off(DX)(R8*1), Z26; \
 	VPMADDUBSW Z26, Z24, Z10; \
 	VPMADDUBSW Z26, Z25, Z11
-#define FIRST(off) FIRST_61(off)
-#define NEXT_62(off) \
+#define FIRST(off) FIRST_78(off)
+#define NEXT_79(off) \
 	VPBROADCASTD off(DX), Z26; \
 	VPMADDUBSW Z26, Z24, Z27; \
 	VPADDW Z27, Z8, Z8; \
@@ -1404,7 +1835,7 @@ scaled0:
 	VPADDW Z27, Z10, Z10; \
 	VPMADDUBSW Z26, Z25, Z27; \
 	VPADDW Z27, Z11, Z11
-#define NEXT(off) NEXT_62(off)
+#define NEXT(off) NEXT_79(off)
 // func mulFast8AVX512x2(a *mulArgs)
 TEXT ·mulFast8AVX512x2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -1424,18 +1855,49 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-#define CLEARY_63() \
+#define CLEARY_80() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_63()
+	CLEARY_80()
 group0:
 	MOVQ ·weightsAhead(SB), R14
+	CLEAR_14()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_81() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z8; \
+	VPBROADCASTD 8(R14), Z10; \
+	VPMADDUBSW Z10, Z8, Z11; \
+	VPMADDWD Z31, Z11, Z11; \
+	VPADDD Z11, Z0, Z0; \
+	VPBROADCASTD 12(R14), Z10; \
+	VPMADDUBSW Z10, Z8, Z11; \
+	VPMADDWD Z31, Z11, Z11; \
+	VPADDD Z11, Z1, Z1; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_81()
+	JNE high0
+	SHIFT_16()
+	MOVQ ·weightsAhead(SB), R14
+started0:
 	MOVQ mulArgs_lines(AX), CX
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVDQU64 0(SI), Z24
@@ -1510,7 +1972,7 @@ wide0:
 	VMOVUPS 64(SI), Z21
 	ADDQ $128, SI
 scaled0:
-#define FINISH_64() \
+#define FINISH_82() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX)(R11*1), Z22; \
@@ -1531,7 +1993,7 @@ scaled0:
 	VCVTDQ2PS Z1, Z1; \
 	VFMADD231PS Z1, Z22, Z23; \
 	VMOVUPS Z23, 0(R14)
-	FINISH_64()
+	FINISH_82()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -1543,7 +2005,7 @@ scaled0:
 
 #undef FIRST
 #undef NEXT
-#define FIRST_65(off) \
+#define FIRST_83(off) \
 	VPBROADCASTD off(DX), Z26; \
 	VPMADDUBSW Z26, Z24, Z8; \
 	VPMADDUBSW Z26, Z25, Z9; \
@@ -1553,8 +2015,8 @@ scaled0:
 	VPBROADCASTD off(DX)(R8*2), Z26; \
 	VPMADDUBSW Z26, Z24, Z12; \
 	VPMADDUBSW Z26, Z25, Z13
-#define FIRST(off) FIRST_65(off)
-#define NEXT_66(off) \
+#define FIRST(off) FIRST_83(off)
+#define NEXT_84(off) \
 	VPBROADCASTD off(DX), Z26; \
 	VPMADDUBSW Z26, Z24, Z27; \
 	VPADDW Z27, Z8, Z8; \
@@ -1570,7 +2032,7 @@ scaled0:
 	VPADDW Z27, Z12, Z12; \
 	VPMADDUBSW Z26, Z25, Z27; \
 	VPADDW Z27, Z13, Z13
-#define NEXT(off) NEXT_66(off)
+#define NEXT(off) NEXT_84(off)
 // func mulFast8AVX512x3(a *mulArgs)
 TEXT ·mulFast8AVX512x3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -1590,7 +2052,7 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-#define CLEARY_67() \
+#define CLEARY_85() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14); \
@@ -1598,13 +2060,47 @@ panel:
 	VMOVUPS Z0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_67()
+	CLEARY_85()
 group0:
 	MOVQ ·weightsAhead(SB), R14
+	CLEAR_23()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_86() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z8; \
+	VPBROADCASTD 8(R14), Z10; \
+	VPMADDUBSW Z10, Z8, Z11; \
+	VPMADDWD Z31, Z11, Z11; \
+	VPADDD Z11, Z0, Z0; \
+	VPBROADCASTD 12(R14), Z10; \
+	VPMADDUBSW Z10, Z8, Z11; \
+	VPMADDWD Z31, Z11, Z11; \
+	VPADDD Z11, Z1, Z1; \
+	VPBROADCASTD 16(R14), Z10; \
+	VPMADDUBSW Z10, Z8, Z11; \
+	VPMADDWD Z31, Z11, Z11; \
+	VPADDD Z11, Z2, Z2; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_86()
+	JNE high0
+	SHIFT_25()
+	MOVQ ·weightsAhead(SB), R14
+started0:
 	MOVQ mulArgs_lines(AX), CX
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVDQU64 0(SI), Z24
@@ -1683,7 +2179,7 @@ wide0:
 	VMOVUPS 64(SI), Z21
 	ADDQ $128, SI
 scaled0:
-#define FINISH_68() \
+#define FINISH_87() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX)(R11*1), Z22; \
@@ -1714,7 +2210,7 @@ scaled0:
 	VCVTDQ2PS Z2, Z2; \
 	VFMADD231PS Z2, Z22, Z23; \
 	VMOVUPS Z23, 0(R14)
-	FINISH_68()
+	FINISH_87()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -1726,7 +2222,7 @@ scaled0:
 
 #undef FIRST
 #undef NEXT
-#define FIRST_69(off) \
+#define FIRST_88(off) \
 	VPBROADCASTD off(DX), Z26; \
 	VPMADDUBSW Z26, Z24, Z8; \
 	VPMADDUBSW Z26, Z25, Z9; \
@@ -1739,8 +2235,8 @@ scaled0:
 	VPBROADCASTD off(DX)(R9*1), Z26; \
 	VPMADDUBSW Z26, Z24, Z14; \
 	VPMADDUBSW Z26, Z25, Z15
-#define FIRST(off) FIRST_69(off)
-#define NEXT_70(off) \
+#define FIRST(off) FIRST_88(off)
+#define NEXT_89(off) \
 	VPBROADCASTD off(DX), Z26; \
 	VPMADDUBSW Z26, Z24, Z27; \
 	VPADDW Z27, Z8, Z8; \
@@ -1761,7 +2257,7 @@ scaled0:
 	VPADDW Z27, Z14, Z14; \
 	VPMADDUBSW Z26, Z25, Z27; \
 	VPADDW Z27, Z15, Z15
-#define NEXT(off) NEXT_70(off)
+#define NEXT(off) NEXT_89(off)
 // func mulFast8AVX512x4(a *mulArgs)
 TEXT ·mulFast8AVX512x4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -1781,7 +2277,7 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-#define CLEARY_71() \
+#define CLEARY_90() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14); \
@@ -1791,14 +2287,51 @@ panel:
 	VMOVUPS Z0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_71()
+	CLEARY_90()
 group0:
 	MOVQ ·weightsAhead(SB), R14
+	CLEAR_32()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_91() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z8; \
+	VPBROADCASTD 8(R14), Z10; \
+	VPMADDUBSW Z10, Z8, Z11; \
+	VPMADDWD Z31, Z11, Z11; \
+	VPADDD Z11, Z0, Z0; \
+	VPBROADCASTD 12(R14), Z10; \
+	VPMADDUBSW Z10, Z8, Z11; \
+	VPMADDWD Z31, Z11, Z11; \
+	VPADDD Z11, Z1, Z1; \
+	VPBROADCASTD 16(R14), Z10; \
+	VPMADDUBSW Z10, Z8, Z11; \
+	VPMADDWD Z31, Z11, Z11; \
+	VPADDD Z11, Z2, Z2; \
+	VPBROADCASTD 20(R14), Z10; \
+	VPMADDUBSW Z10, Z8, Z11; \
+	VPMADDWD Z31, Z11, Z11; \
+	VPADDD Z11, Z3, Z3; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_91()
+	JNE high0
+	SHIFT_34()
+	MOVQ ·weightsAhead(SB), R14
+started0:
 	MOVQ mulArgs_lines(AX), CX
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVDQU64 0(SI), Z24
@@ -1881,7 +2414,7 @@ wide0:
 	VMOVUPS 64(SI), Z21
 	ADDQ $128, SI
 scaled0:
-#define FINISH_72() \
+#define FINISH_92() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX)(R11*1), Z22; \
@@ -1922,7 +2455,7 @@ scaled0:
 	VCVTDQ2PS Z3, Z3; \
 	VFMADD231PS Z3, Z22, Z23; \
 	VMOVUPS Z23, 0(R14)
-	FINISH_72()
+	FINISH_92()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -1934,7 +2467,7 @@ scaled0:
 
 #undef FIRST
 #undef NEXT
-#define FIRST_73(off) \
+#define FIRST_93(off) \
 	VPBROADCASTD off(DX), Z26; \
 	VPMADDUBSW Z26, Z24, Z8; \
 	VPMADDUBSW Z26, Z25, Z9; \
@@ -1950,8 +2483,8 @@ scaled0:
 	VPBROADCASTD off(R15), Z26; \
 	VPMADDUBSW Z26, Z24, Z16; \
 	VPMADDUBSW Z26, Z25, Z17
-#define FIRST(off) FIRST_73(off)
-#define NEXT_74(off) \
+#define FIRST(off) FIRST_93(off)
+#define NEXT_94(off) \
 	VPBROADCASTD off(DX), Z26; \
 	VPMADDUBSW Z26, Z24, Z27; \
 	VPADDW Z27, Z8, Z8; \
@@ -1977,7 +2510,7 @@ scaled0:
 	VPADDW Z27, Z16, Z16; \
 	VPMADDUBSW Z26, Z25, Z27; \
 	VPADDW Z27, Z17, Z17
-#define NEXT(off) NEXT_74(off)
+#define NEXT(off) NEXT_94(off)
 // func mulFast8AVX512x5(a *mulArgs)
 TEXT ·mulFast8AVX512x5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -1998,7 +2531,7 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-#define CLEARY_75() \
+#define CLEARY_95() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14); \
@@ -2010,15 +2543,55 @@ panel:
 	VMOVUPS Z0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_75()
+	CLEARY_95()
 group0:
 	MOVQ ·weightsAhead(SB), R14
+	CLEAR_41()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_96() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z8; \
+	VPBROADCASTD 8(R14), Z10; \
+	VPMADDUBSW Z10, Z8, Z11; \
+	VPMADDWD Z31, Z11, Z11; \
+	VPADDD Z11, Z0, Z0; \
+	VPBROADCASTD 12(R14), Z10; \
+	VPMADDUBSW Z10, Z8, Z11; \
+	VPMADDWD Z31, Z11, Z11; \
+	VPADDD Z11, Z1, Z1; \
+	VPBROADCASTD 16(R14), Z10; \
+	VPMADDUBSW Z10, Z8, Z11; \
+	VPMADDWD Z31, Z11, Z11; \
+	VPADDD Z11, Z2, Z2; \
+	VPBROADCASTD 20(R14), Z10; \
+	VPMADDUBSW Z10, Z8, Z11; \
+	VPMADDWD Z31, Z11, Z11; \
+	VPADDD Z11, Z3, Z3; \
+	VPBROADCASTD 24(R14), Z10; \
+	VPMADDUBSW Z10, Z8, Z11; \
+	VPMADDWD Z31, Z11, Z11; \
+	VPADDD Z11, Z4, Z4; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_96()
+	JNE high0
+	SHIFT_43()
+	MOVQ ·weightsAhead(SB), R14
+started0:
 	MOVQ mulArgs_lines(AX), CX
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVDQU64 0(SI), Z24
@@ -2106,7 +2679,7 @@ wide0:
 	VMOVUPS 64(SI), Z21
 	ADDQ $128, SI
 scaled0:
-#define FINISH_76() \
+#define FINISH_97() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX)(R11*1), Z22; \
@@ -2157,7 +2730,7 @@ scaled0:
 	VCVTDQ2PS Z4, Z4; \
 	VFMADD231PS Z4, Z22, Z23; \
 	VMOVUPS Z23, 0(R14)
-	FINISH_76()
+	FINISH_97()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -2169,7 +2742,7 @@ scaled0:
 
 #undef FIRST
 #undef NEXT
-#define FIRST_77(off) \
+#define FIRST_98(off) \
 	VPBROADCASTD off(DX), Z26; \
 	VPMADDUBSW Z26, Z24, Z8; \
 	VPMADDUBSW Z26, Z25, Z9; \
@@ -2188,8 +2761,8 @@ scaled0:
 	VPBROADCASTD off(R15)(R8*1), Z26; \
 	VPMADDUBSW Z26, Z24, Z18; \
 	VPMADDUBSW Z26, Z25, Z19
-#define FIRST(off) FIRST_77(off)
-#define NEXT_78(off) \
+#define FIRST(off) FIRST_98(off)
+#define NEXT_99(off) \
 	VPBROADCASTD off(DX), Z26; \
 	VPMADDUBSW Z26, Z24, Z27; \
 	VPADDW Z27, Z8, Z8; \
@@ -2220,7 +2793,7 @@ scaled0:
 	VPADDW Z27, Z18, Z18; \
 	VPMADDUBSW Z26, Z25, Z27; \
 	VPADDW Z27, Z19, Z19
-#define NEXT(off) NEXT_78(off)
+#define NEXT(off) NEXT_99(off)
 // func mulFast8AVX512x6(a *mulArgs)
 TEXT ·mulFast8AVX512x6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -2241,7 +2814,7 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-#define CLEARY_79() \
+#define CLEARY_100() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14); \
@@ -2255,16 +2828,59 @@ panel:
 	VMOVUPS Z0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_79()
+	CLEARY_100()
 group0:
 	MOVQ ·weightsAhead(SB), R14
+	CLEAR_50()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_101() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z8; \
+	VPBROADCASTD 8(R14), Z10; \
+	VPMADDUBSW Z10, Z8, Z11; \
+	VPMADDWD Z31, Z11, Z11; \
+	VPADDD Z11, Z0, Z0; \
+	VPBROADCASTD 12(R14), Z10; \
+	VPMADDUBSW Z10, Z8, Z11; \
+	VPMADDWD Z31, Z11, Z11; \
+	VPADDD Z11, Z1, Z1; \
+	VPBROADCASTD 16(R14), Z10; \
+	VPMADDUBSW Z10, Z8, Z11; \
+	VPMADDWD Z31, Z11, Z11; \
+	VPADDD Z11, Z2, Z2; \
+	VPBROADCASTD 20(R14), Z10; \
+	VPMADDUBSW Z10, Z8, Z11; \
+	VPMADDWD Z31, Z11, Z11; \
+	VPADDD Z11, Z3, Z3; \
+	VPBROADCASTD 24(R14), Z10; \
+	VPMADDUBSW Z10, Z8, Z11; \
+	VPMADDWD Z31, Z11, Z11; \
+	VPADDD Z11, Z4, Z4; \
+	VPBROADCASTD 28(R14), Z10; \
+	VPMADDUBSW Z10, Z8, Z11; \
+	VPMADDWD Z31, Z11, Z11; \
+	VPADDD Z11, Z5, Z5; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_101()
+	JNE high0
+	SHIFT_52()
+	MOVQ ·weightsAhead(SB), R14
+started0:
 	MOVQ mulArgs_lines(AX), CX
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVDQU64 0(SI), Z24
@@ -2356,7 +2972,7 @@ wide0:
 	VMOVUPS 64(SI), Z21
 	ADDQ $128, SI
 scaled0:
-#define FINISH_80() \
+#define FINISH_102() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX)(R11*1), Z22; \
@@ -2417,7 +3033,7 @@ scaled0:
 	VCVTDQ2PS Z5, Z5; \
 	VFMADD231PS Z5, Z22, Z23; \
 	VMOVUPS Z23, 0(R14)
-	FINISH_80()
+	FINISH_102()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -2429,7 +3045,7 @@ scaled0:
 
 #undef FIRST
 #undef NEXT
-#define FIRST_81(off) \
+#define FIRST_103(off) \
 	VPBROADCASTD off(DX), Z26; \
 	VPMADDUBSW Z26, Z24, Z8; \
 	VPMADDUBSW Z26, Z25, Z9; \
@@ -2451,8 +3067,8 @@ scaled0:
 	VPBROADCASTD off(R15)(R8*2), Z26; \
 	VPMADDUBSW Z26, Z24, Z20; \
 	VPMADDUBSW Z26, Z25, Z21
-#define FIRST(off) FIRST_81(off)
-#define NEXT_82(off) \
+#define FIRST(off) FIRST_103(off)
+#define NEXT_104(off) \
 	VPBROADCASTD off(DX), Z26; \
 	VPMADDUBSW Z26, Z24, Z27; \
 	VPADDW Z27, Z8, Z8; \
@@ -2488,7 +3104,7 @@ scaled0:
 	VPADDW Z27, Z20, Z20; \
 	VPMADDUBSW Z26, Z25, Z27; \
 	VPADDW Z27, Z21, Z21
-#define NEXT(off) NEXT_82(off)
+#define NEXT(off) NEXT_104(off)
 // func mulFast8AVX512x7(a *mulArgs)
 TEXT ·mulFast8AVX512x7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -2509,7 +3125,7 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-#define CLEARY_83() \
+#define CLEARY_105() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14); \
@@ -2525,17 +3141,63 @@ panel:
 	VMOVUPS Z0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_83()
+	CLEARY_105()
 group0:
 	MOVQ ·weightsAhead(SB), R14
+	CLEAR_59()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_106() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z8; \
+	VPBROADCASTD 8(R14), Z10; \
+	VPMADDUBSW Z10, Z8, Z11; \
+	VPMADDWD Z31, Z11, Z11; \
+	VPADDD Z11, Z0, Z0; \
+	VPBROADCASTD 12(R14), Z10; \
+	VPMADDUBSW Z10, Z8, Z11; \
+	VPMADDWD Z31, Z11, Z11; \
+	VPADDD Z11, Z1, Z1; \
+	VPBROADCASTD 16(R14), Z10; \
+	VPMADDUBSW Z10, Z8, Z11; \
+	VPMADDWD Z31, Z11, Z11; \
+	VPADDD Z11, Z2, Z2; \
+	VPBROADCASTD 20(R14), Z10; \
+	VPMADDUBSW Z10, Z8, Z11; \
+	VPMADDWD Z31, Z11, Z11; \
+	VPADDD Z11, Z3, Z3; \
+	VPBROADCASTD 24(R14), Z10; \
+	VPMADDUBSW Z10, Z8, Z11; \
+	VPMADDWD Z31, Z11, Z11; \
+	VPADDD Z11, Z4, Z4; \
+	VPBROADCASTD 28(R14), Z10; \
+	VPMADDUBSW Z10, Z8, Z11; \
+	VPMADDWD Z31, Z11, Z11; \
+	VPADDD Z11, Z5, Z5; \
+	VPBROADCASTD 32(R14), Z10; \
+	VPMADDUBSW Z10, Z8, Z11; \
+	VPMADDWD Z31, Z11, Z11; \
+	VPADDD Z11, Z6, Z6; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_106()
+	JNE high0
+	SHIFT_61()
+	MOVQ ·weightsAhead(SB), R14
+started0:
 	MOVQ mulArgs_lines(AX), CX
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVDQU64 0(SI), Z24
@@ -2631,7 +3293,7 @@ wide0:
 	VMOVUPS 64(SI), Z21
 	ADDQ $128, SI
 scaled0:
-#define FINISH_84() \
+#define FINISH_107() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX)(R11*1), Z22; \
@@ -2702,7 +3364,7 @@ scaled0:
 	VCVTDQ2PS Z6, Z6; \
 	VFMADD231PS Z6, Z22, Z23; \
 	VMOVUPS Z23, 0(R14)
-	FINISH_84()
+	FINISH_107()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -2714,7 +3376,7 @@ scaled0:
 
 #undef FIRST
 #undef NEXT
-#define FIRST_85(off) \
+#define FIRST_108(off) \
 	VPBROADCASTD off(DX), Z26; \
 	VPMADDUBSW Z26, Z24, Z8; \
 	VPMADDUBSW Z26, Z25, Z9; \
@@ -2739,8 +3401,8 @@ scaled0:
 	VPBROADCASTD off(R15)(R9*1), Z26; \
 	VPMADDUBSW Z26, Z24, Z22; \
 	VPMADDUBSW Z26, Z25, Z23
-#define FIRST(off) FIRST_85(off)
-#define NEXT_86(off) \
+#define FIRST(off) FIRST_108(off)
+#define NEXT_109(off) \
 	VPBROADCASTD off(DX), Z26; \
 	VPMADDUBSW Z26, Z24, Z27; \
 	VPADDW Z27, Z8, Z8; \
@@ -2781,7 +3443,7 @@ scaled0:
 	VPADDW Z27, Z22, Z22; \
 	VPMADDUBSW Z26, Z25, Z27; \
 	VPADDW Z27, Z23, Z23
-#define NEXT(off) NEXT_86(off)
+#define NEXT(off) NEXT_109(off)
 // func mulFast8AVX512x8(a *mulArgs)
 TEXT ·mulFast8AVX512x8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -2802,7 +3464,7 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-#define CLEARY_87() \
+#define CLEARY_110() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14); \
@@ -2820,18 +3482,67 @@ panel:
 	VMOVUPS Z0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_87()
+	CLEARY_110()
 group0:
 	MOVQ ·weightsAhead(SB), R14
+	CLEAR_68()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_111() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z8; \
+	VPBROADCASTD 8(R14), Z10; \
+	VPMADDUBSW Z10, Z8, Z11; \
+	VPMADDWD Z31, Z11, Z11; \
+	VPADDD Z11, Z0, Z0; \
+	VPBROADCASTD 12(R14), Z10; \
+	VPMADDUBSW Z10, Z8, Z11; \
+	VPMADDWD Z31, Z11, Z11; \
+	VPADDD Z11, Z1, Z1; \
+	VPBROADCASTD 16(R14), Z10; \
+	VPMADDUBSW Z10, Z8, Z11; \
+	VPMADDWD Z31, Z11, Z11; \
+	VPADDD Z11, Z2, Z2; \
+	VPBROADCASTD 20(R14), Z10; \
+	VPMADDUBSW Z10, Z8, Z11; \
+	VPMADDWD Z31, Z11, Z11; \
+	VPADDD Z11, Z3, Z3; \
+	VPBROADCASTD 24(R14), Z10; \
+	VPMADDUBSW Z10, Z8, Z11; \
+	VPMADDWD Z31, Z11, Z11; \
+	VPADDD Z11, Z4, Z4; \
+	VPBROADCASTD 28(R14), Z10; \
+	VPMADDUBSW Z10, Z8, Z11; \
+	VPMADDWD Z31, Z11, Z11; \
+	VPADDD Z11, Z5, Z5; \
+	VPBROADCASTD 32(R14), Z10; \
+	VPMADDUBSW Z10, Z8, Z11; \
+	VPMADDWD Z31, Z11, Z11; \
+	VPADDD Z11, Z6, Z6; \
+	VPBROADCASTD 36(R14), Z10; \
+	VPMADDUBSW Z10, Z8, Z11; \
+	VPMADDWD Z31, Z11, Z11; \
+	VPADDD Z11, Z7, Z7; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_111()
+	JNE high0
+	SHIFT_70()
+	MOVQ ·weightsAhead(SB), R14
+started0:
 	MOVQ mulArgs_lines(AX), CX
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVDQU64 0(SI), Z24
@@ -2931,7 +3642,7 @@ wide0:
 	VMOVUPS 64(SI), Z21
 	ADDQ $128, SI
 scaled0:
-#define FINISH_88() \
+#define FINISH_112() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX)(R11*1), Z22; \
@@ -3012,7 +3723,7 @@ scaled0:
 	VCVTDQ2PS Z7, Z7; \
 	VFMADD231PS Z7, Z22, Z23; \
 	VMOVUPS Z23, 0(R14)
-	FINISH_88()
+	FINISH_112()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -3024,12 +3735,12 @@ scaled0:
 
 #undef FIRST
 #undef NEXT
-#define FMA0_89(off, w) \
+#define FMA0_113(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z0
-#define FMA0(off, w) FMA0_89(off, w)
-#define FMA1_90(off, w) \
+#define FMA0(off, w) FMA0_113(off, w)
+#define FMA1_114(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1
-#define FMA1(off, w) FMA1_90(off, w)
+#define FMA1(off, w) FMA1_114(off, w)
 // func mulExact4AVX512x1(a *mulArgs)
 TEXT ·mulExact4AVX512x1(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -3043,12 +3754,12 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_59()
+	CLEARY_75()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $2, CX
-	CLEAR_12()
+	CLEAR_14()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -3079,9 +3790,9 @@ part0:
 	ADDQ $32, DX
 	DECQ CX
 	JNZ part0
-#define ADD_91() \
+#define ADD_115() \
 	VADDPS Z1, Z0, Z0
-	ADD_91()
+	ADD_115()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -3095,7 +3806,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-#define FINISH_92() \
+#define FINISH_116() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Z26; \
@@ -3103,7 +3814,7 @@ scaled0:
 	VFMADD231PS Z26, Z25, Z1; \
 	VFMADD231PS Z0, Z24, Z1; \
 	VMOVUPS Z1, 0(R14)
-	FINISH_92()
+	FINISH_116()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -3115,14 +3826,14 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0_93(off, w) \
+#define FMA0_117(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z0; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z2
-#define FMA0(off, w) FMA0_93(off, w)
-#define FMA1_94(off, w) \
+#define FMA0(off, w) FMA0_117(off, w)
+#define FMA1_118(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z3
-#define FMA1(off, w) FMA1_94(off, w)
+#define FMA1(off, w) FMA1_118(off, w)
 // func mulExact4AVX512x2(a *mulArgs)
 TEXT ·mulExact4AVX512x2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -3136,12 +3847,12 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_63()
+	CLEARY_80()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $2, CX
-	CLEAR_26()
+	CLEAR_32()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -3172,10 +3883,10 @@ part0:
 	ADDQ $32, DX
 	DECQ CX
 	JNZ part0
-#define ADD_95() \
+#define ADD_119() \
 	VADDPS Z1, Z0, Z0; \
 	VADDPS Z3, Z2, Z2
-	ADD_95()
+	ADD_119()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -3189,7 +3900,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-#define FINISH_96() \
+#define FINISH_120() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Z26; \
@@ -3204,7 +3915,7 @@ scaled0:
 	VFMADD231PS Z26, Z25, Z3; \
 	VFMADD231PS Z2, Z24, Z3; \
 	VMOVUPS Z3, 0(R14)
-	FINISH_96()
+	FINISH_120()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -3216,16 +3927,16 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0_97(off, w) \
+#define FMA0_121(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z0; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z2; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z4
-#define FMA0(off, w) FMA0_97(off, w)
-#define FMA1_98(off, w) \
+#define FMA0(off, w) FMA0_121(off, w)
+#define FMA1_122(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z3; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z5
-#define FMA1(off, w) FMA1_98(off, w)
+#define FMA1(off, w) FMA1_122(off, w)
 // func mulExact4AVX512x3(a *mulArgs)
 TEXT ·mulExact4AVX512x3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -3239,12 +3950,12 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_67()
+	CLEARY_85()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $2, CX
-	CLEAR_40()
+	CLEAR_50()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -3275,11 +3986,11 @@ part0:
 	ADDQ $32, DX
 	DECQ CX
 	JNZ part0
-#define ADD_99() \
+#define ADD_123() \
 	VADDPS Z1, Z0, Z0; \
 	VADDPS Z3, Z2, Z2; \
 	VADDPS Z5, Z4, Z4
-	ADD_99()
+	ADD_123()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -3293,7 +4004,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-#define FINISH_100() \
+#define FINISH_124() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Z26; \
@@ -3315,7 +4026,7 @@ scaled0:
 	VFMADD231PS Z26, Z25, Z5; \
 	VFMADD231PS Z4, Z24, Z5; \
 	VMOVUPS Z5, 0(R14)
-	FINISH_100()
+	FINISH_124()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -3327,18 +4038,18 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0_101(off, w) \
+#define FMA0_125(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z0; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z2; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z4; \
 	VFMADD231PS.BCST off(DX)(R9*1), w, Z6
-#define FMA0(off, w) FMA0_101(off, w)
-#define FMA1_102(off, w) \
+#define FMA0(off, w) FMA0_125(off, w)
+#define FMA1_126(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z3; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z5; \
 	VFMADD231PS.BCST off(DX)(R9*1), w, Z7
-#define FMA1(off, w) FMA1_102(off, w)
+#define FMA1(off, w) FMA1_126(off, w)
 // func mulExact4AVX512x4(a *mulArgs)
 TEXT ·mulExact4AVX512x4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -3352,12 +4063,12 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_71()
+	CLEARY_90()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $2, CX
-	CLEAR_54()
+	CLEAR_68()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -3388,12 +4099,12 @@ part0:
 	ADDQ $32, DX
 	DECQ CX
 	JNZ part0
-#define ADD_103() \
+#define ADD_127() \
 	VADDPS Z1, Z0, Z0; \
 	VADDPS Z3, Z2, Z2; \
 	VADDPS Z5, Z4, Z4; \
 	VADDPS Z7, Z6, Z6
-	ADD_103()
+	ADD_127()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -3407,7 +4118,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-#define FINISH_104() \
+#define FINISH_128() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Z26; \
@@ -3436,7 +4147,7 @@ scaled0:
 	VFMADD231PS Z26, Z25, Z7; \
 	VFMADD231PS Z6, Z24, Z7; \
 	VMOVUPS Z7, 0(R14)
-	FINISH_104()
+	FINISH_128()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -3448,20 +4159,20 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0_105(off, w) \
+#define FMA0_129(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z0; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z2; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z4; \
 	VFMADD231PS.BCST off(DX)(R9*1), w, Z6; \
 	VFMADD231PS.BCST off(R15), w, Z8
-#define FMA0(off, w) FMA0_105(off, w)
-#define FMA1_106(off, w) \
+#define FMA0(off, w) FMA0_129(off, w)
+#define FMA1_130(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z3; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z5; \
 	VFMADD231PS.BCST off(DX)(R9*1), w, Z7; \
 	VFMADD231PS.BCST off(R15), w, Z9
-#define FMA1(off, w) FMA1_106(off, w)
+#define FMA1(off, w) FMA1_130(off, w)
 // func mulExact4AVX512x5(a *mulArgs)
 TEXT ·mulExact4AVX512x5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -3476,12 +4187,12 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_75()
+	CLEARY_95()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $2, CX
-#define CLEAR_107() \
+#define CLEAR_131() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -3492,7 +4203,7 @@ group0:
 	VPXORD Z7, Z7, Z7; \
 	VPXORD Z8, Z8, Z8; \
 	VPXORD Z9, Z9, Z9
-	CLEAR_107()
+	CLEAR_131()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -3524,13 +4235,13 @@ part0:
 	ADDQ $32, R15
 	DECQ CX
 	JNZ part0
-#define ADD_108() \
+#define ADD_132() \
 	VADDPS Z1, Z0, Z0; \
 	VADDPS Z3, Z2, Z2; \
 	VADDPS Z5, Z4, Z4; \
 	VADDPS Z7, Z6, Z6; \
 	VADDPS Z9, Z8, Z8
-	ADD_108()
+	ADD_132()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -3544,7 +4255,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-#define FINISH_109() \
+#define FINISH_133() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Z26; \
@@ -3580,7 +4291,7 @@ scaled0:
 	VFMADD231PS Z26, Z25, Z9; \
 	VFMADD231PS Z8, Z24, Z9; \
 	VMOVUPS Z9, 0(R14)
-	FINISH_109()
+	FINISH_133()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -3592,22 +4303,22 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0_110(off, w) \
+#define FMA0_134(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z0; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z2; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z4; \
 	VFMADD231PS.BCST off(DX)(R9*1), w, Z6; \
 	VFMADD231PS.BCST off(R15), w, Z8; \
 	VFMADD231PS.BCST off(R15)(R8*1), w, Z10
-#define FMA0(off, w) FMA0_110(off, w)
-#define FMA1_111(off, w) \
+#define FMA0(off, w) FMA0_134(off, w)
+#define FMA1_135(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z3; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z5; \
 	VFMADD231PS.BCST off(DX)(R9*1), w, Z7; \
 	VFMADD231PS.BCST off(R15), w, Z9; \
 	VFMADD231PS.BCST off(R15)(R8*1), w, Z11
-#define FMA1(off, w) FMA1_111(off, w)
+#define FMA1(off, w) FMA1_135(off, w)
 // func mulExact4AVX512x6(a *mulArgs)
 TEXT ·mulExact4AVX512x6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -3622,12 +4333,12 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_79()
+	CLEARY_100()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $2, CX
-#define CLEAR_112() \
+#define CLEAR_136() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -3640,7 +4351,7 @@ group0:
 	VPXORD Z9, Z9, Z9; \
 	VPXORD Z10, Z10, Z10; \
 	VPXORD Z11, Z11, Z11
-	CLEAR_112()
+	CLEAR_136()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -3672,14 +4383,14 @@ part0:
 	ADDQ $32, R15
 	DECQ CX
 	JNZ part0
-#define ADD_113() \
+#define ADD_137() \
 	VADDPS Z1, Z0, Z0; \
 	VADDPS Z3, Z2, Z2; \
 	VADDPS Z5, Z4, Z4; \
 	VADDPS Z7, Z6, Z6; \
 	VADDPS Z9, Z8, Z8; \
 	VADDPS Z11, Z10, Z10
-	ADD_113()
+	ADD_137()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -3693,7 +4404,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-#define FINISH_114() \
+#define FINISH_138() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Z26; \
@@ -3736,7 +4447,7 @@ scaled0:
 	VFMADD231PS Z26, Z25, Z11; \
 	VFMADD231PS Z10, Z24, Z11; \
 	VMOVUPS Z11, 0(R14)
-	FINISH_114()
+	FINISH_138()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -3748,7 +4459,7 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0_115(off, w) \
+#define FMA0_139(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z0; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z2; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z4; \
@@ -3756,8 +4467,8 @@ scaled0:
 	VFMADD231PS.BCST off(R15), w, Z8; \
 	VFMADD231PS.BCST off(R15)(R8*1), w, Z10; \
 	VFMADD231PS.BCST off(R15)(R8*2), w, Z12
-#define FMA0(off, w) FMA0_115(off, w)
-#define FMA1_116(off, w) \
+#define FMA0(off, w) FMA0_139(off, w)
+#define FMA1_140(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z3; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z5; \
@@ -3765,7 +4476,7 @@ scaled0:
 	VFMADD231PS.BCST off(R15), w, Z9; \
 	VFMADD231PS.BCST off(R15)(R8*1), w, Z11; \
 	VFMADD231PS.BCST off(R15)(R8*2), w, Z13
-#define FMA1(off, w) FMA1_116(off, w)
+#define FMA1(off, w) FMA1_140(off, w)
 // func mulExact4AVX512x7(a *mulArgs)
 TEXT ·mulExact4AVX512x7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -3780,12 +4491,12 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_83()
+	CLEARY_105()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $2, CX
-#define CLEAR_117() \
+#define CLEAR_141() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -3800,7 +4511,7 @@ group0:
 	VPXORD Z11, Z11, Z11; \
 	VPXORD Z12, Z12, Z12; \
 	VPXORD Z13, Z13, Z13
-	CLEAR_117()
+	CLEAR_141()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -3832,7 +4543,7 @@ part0:
 	ADDQ $32, R15
 	DECQ CX
 	JNZ part0
-#define ADD_118() \
+#define ADD_142() \
 	VADDPS Z1, Z0, Z0; \
 	VADDPS Z3, Z2, Z2; \
 	VADDPS Z5, Z4, Z4; \
@@ -3840,7 +4551,7 @@ part0:
 	VADDPS Z9, Z8, Z8; \
 	VADDPS Z11, Z10, Z10; \
 	VADDPS Z13, Z12, Z12
-	ADD_118()
+	ADD_142()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -3854,7 +4565,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-#define FINISH_119() \
+#define FINISH_143() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Z26; \
@@ -3904,7 +4615,7 @@ scaled0:
 	VFMADD231PS Z26, Z25, Z13; \
 	VFMADD231PS Z12, Z24, Z13; \
 	VMOVUPS Z13, 0(R14)
-	FINISH_119()
+	FINISH_143()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -3916,7 +4627,7 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0_120(off, w) \
+#define FMA0_144(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z0; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z2; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z4; \
@@ -3925,8 +4636,8 @@ scaled0:
 	VFMADD231PS.BCST off(R15)(R8*1), w, Z10; \
 	VFMADD231PS.BCST off(R15)(R8*2), w, Z12; \
 	VFMADD231PS.BCST off(R15)(R9*1), w, Z14
-#define FMA0(off, w) FMA0_120(off, w)
-#define FMA1_121(off, w) \
+#define FMA0(off, w) FMA0_144(off, w)
+#define FMA1_145(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z3; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z5; \
@@ -3935,7 +4646,7 @@ scaled0:
 	VFMADD231PS.BCST off(R15)(R8*1), w, Z11; \
 	VFMADD231PS.BCST off(R15)(R8*2), w, Z13; \
 	VFMADD231PS.BCST off(R15)(R9*1), w, Z15
-#define FMA1(off, w) FMA1_121(off, w)
+#define FMA1(off, w) FMA1_145(off, w)
 // func mulExact4AVX512x8(a *mulArgs)
 TEXT ·mulExact4AVX512x8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -3950,12 +4661,12 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_87()
+	CLEARY_110()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $2, CX
-#define CLEAR_122() \
+#define CLEAR_146() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -3972,7 +4683,7 @@ group0:
 	VPXORD Z13, Z13, Z13; \
 	VPXORD Z14, Z14, Z14; \
 	VPXORD Z15, Z15, Z15
-	CLEAR_122()
+	CLEAR_146()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -4004,7 +4715,7 @@ part0:
 	ADDQ $32, R15
 	DECQ CX
 	JNZ part0
-#define ADD_123() \
+#define ADD_147() \
 	VADDPS Z1, Z0, Z0; \
 	VADDPS Z3, Z2, Z2; \
 	VADDPS Z5, Z4, Z4; \
@@ -4013,7 +4724,7 @@ part0:
 	VADDPS Z11, Z10, Z10; \
 	VADDPS Z13, Z12, Z12; \
 	VADDPS Z15, Z14, Z14
-	ADD_123()
+	ADD_147()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -4027,7 +4738,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-#define FINISH_124() \
+#define FINISH_148() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Z26; \
@@ -4084,7 +4795,7 @@ scaled0:
 	VFMADD231PS Z26, Z25, Z15; \
 	VFMADD231PS Z14, Z24, Z15; \
 	VMOVUPS Z15, 0(R14)
-	FINISH_124()
+	FINISH_148()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -4096,7 +4807,7 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0_125(off, w) \
+#define FMA0_149(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z0; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z2; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z4; \
@@ -4106,8 +4817,8 @@ scaled0:
 	VFMADD231PS.BCST off(R15)(R8*2), w, Z12; \
 	VFMADD231PS.BCST off(R15)(R9*1), w, Z14; \
 	VFMADD231PS.BCST off(R12), w, Z16
-#define FMA0(off, w) FMA0_125(off, w)
-#define FMA1_126(off, w) \
+#define FMA0(off, w) FMA0_149(off, w)
+#define FMA1_150(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z3; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z5; \
@@ -4117,7 +4828,7 @@ scaled0:
 	VFMADD231PS.BCST off(R15)(R8*2), w, Z13; \
 	VFMADD231PS.BCST off(R15)(R9*1), w, Z15; \
 	VFMADD231PS.BCST off(R12), w, Z17
-#define FMA1(off, w) FMA1_126(off, w)
+#define FMA1(off, w) FMA1_150(off, w)
 // func mulExact4AVX512x9(a *mulArgs)
 TEXT ·mulExact4AVX512x9(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -4133,7 +4844,7 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-#define CLEARY_127() \
+#define CLEARY_151() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14); \
@@ -4153,12 +4864,12 @@ panel:
 	VMOVUPS Z0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_127()
+	CLEARY_151()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $2, CX
-#define CLEAR_128() \
+#define CLEAR_152() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -4177,7 +4888,7 @@ group0:
 	VPXORD Z15, Z15, Z15; \
 	VPXORD Z16, Z16, Z16; \
 	VPXORD Z17, Z17, Z17
-	CLEAR_128()
+	CLEAR_152()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -4210,7 +4921,7 @@ part0:
 	ADDQ $32, R12
 	DECQ CX
 	JNZ part0
-#define ADD_129() \
+#define ADD_153() \
 	VADDPS Z1, Z0, Z0; \
 	VADDPS Z3, Z2, Z2; \
 	VADDPS Z5, Z4, Z4; \
@@ -4220,7 +4931,7 @@ part0:
 	VADDPS Z13, Z12, Z12; \
 	VADDPS Z15, Z14, Z14; \
 	VADDPS Z17, Z16, Z16
-	ADD_129()
+	ADD_153()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -4234,7 +4945,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-#define FINISH_130() \
+#define FINISH_154() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Z26; \
@@ -4298,7 +5009,7 @@ scaled0:
 	VFMADD231PS Z26, Z25, Z17; \
 	VFMADD231PS Z16, Z24, Z17; \
 	VMOVUPS Z17, 0(R14)
-	FINISH_130()
+	FINISH_154()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -4310,7 +5021,7 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0_131(off, w) \
+#define FMA0_155(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z0; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z2; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z4; \
@@ -4321,8 +5032,8 @@ scaled0:
 	VFMADD231PS.BCST off(R15)(R9*1), w, Z14; \
 	VFMADD231PS.BCST off(R12), w, Z16; \
 	VFMADD231PS.BCST off(R12)(R8*1), w, Z18
-#define FMA0(off, w) FMA0_131(off, w)
-#define FMA1_132(off, w) \
+#define FMA0(off, w) FMA0_155(off, w)
+#define FMA1_156(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z3; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z5; \
@@ -4333,7 +5044,7 @@ scaled0:
 	VFMADD231PS.BCST off(R15)(R9*1), w, Z15; \
 	VFMADD231PS.BCST off(R12), w, Z17; \
 	VFMADD231PS.BCST off(R12)(R8*1), w, Z19
-#define FMA1(off, w) FMA1_132(off, w)
+#define FMA1(off, w) FMA1_156(off, w)
 // func mulExact4AVX512x10(a *mulArgs)
 TEXT ·mulExact4AVX512x10(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -4349,7 +5060,7 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-#define CLEARY_133() \
+#define CLEARY_157() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14); \
@@ -4371,12 +5082,12 @@ panel:
 	VMOVUPS Z0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_133()
+	CLEARY_157()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $2, CX
-#define CLEAR_134() \
+#define CLEAR_158() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -4397,7 +5108,7 @@ group0:
 	VPXORD Z17, Z17, Z17; \
 	VPXORD Z18, Z18, Z18; \
 	VPXORD Z19, Z19, Z19
-	CLEAR_134()
+	CLEAR_158()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -4430,7 +5141,7 @@ part0:
 	ADDQ $32, R12
 	DECQ CX
 	JNZ part0
-#define ADD_135() \
+#define ADD_159() \
 	VADDPS Z1, Z0, Z0; \
 	VADDPS Z3, Z2, Z2; \
 	VADDPS Z5, Z4, Z4; \
@@ -4441,7 +5152,7 @@ part0:
 	VADDPS Z15, Z14, Z14; \
 	VADDPS Z17, Z16, Z16; \
 	VADDPS Z19, Z18, Z18
-	ADD_135()
+	ADD_159()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -4455,7 +5166,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-#define FINISH_136() \
+#define FINISH_160() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Z26; \
@@ -4526,7 +5237,7 @@ scaled0:
 	VFMADD231PS Z26, Z25, Z19; \
 	VFMADD231PS Z18, Z24, Z19; \
 	VMOVUPS Z19, 0(R14)
-	FINISH_136()
+	FINISH_160()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -4538,7 +5249,7 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0_137(off, w) \
+#define FMA0_161(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z0; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z2; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z4; \
@@ -4550,8 +5261,8 @@ scaled0:
 	VFMADD231PS.BCST off(R12), w, Z16; \
 	VFMADD231PS.BCST off(R12)(R8*1), w, Z18; \
 	VFMADD231PS.BCST off(R12)(R8*2), w, Z20
-#define FMA0(off, w) FMA0_137(off, w)
-#define FMA1_138(off, w) \
+#define FMA0(off, w) FMA0_161(off, w)
+#define FMA1_162(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z3; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z5; \
@@ -4563,7 +5274,7 @@ scaled0:
 	VFMADD231PS.BCST off(R12), w, Z17; \
 	VFMADD231PS.BCST off(R12)(R8*1), w, Z19; \
 	VFMADD231PS.BCST off(R12)(R8*2), w, Z21
-#define FMA1(off, w) FMA1_138(off, w)
+#define FMA1(off, w) FMA1_162(off, w)
 // func mulExact4AVX512x11(a *mulArgs)
 TEXT ·mulExact4AVX512x11(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -4579,7 +5290,7 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-#define CLEARY_139() \
+#define CLEARY_163() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14); \
@@ -4603,12 +5314,12 @@ panel:
 	VMOVUPS Z0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_139()
+	CLEARY_163()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $2, CX
-#define CLEAR_140() \
+#define CLEAR_164() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -4631,7 +5342,7 @@ group0:
 	VPXORD Z19, Z19, Z19; \
 	VPXORD Z20, Z20, Z20; \
 	VPXORD Z21, Z21, Z21
-	CLEAR_140()
+	CLEAR_164()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -4664,7 +5375,7 @@ part0:
 	ADDQ $32, R12
 	DECQ CX
 	JNZ part0
-#define ADD_141() \
+#define ADD_165() \
 	VADDPS Z1, Z0, Z0; \
 	VADDPS Z3, Z2, Z2; \
 	VADDPS Z5, Z4, Z4; \
@@ -4676,7 +5387,7 @@ part0:
 	VADDPS Z17, Z16, Z16; \
 	VADDPS Z19, Z18, Z18; \
 	VADDPS Z21, Z20, Z20
-	ADD_141()
+	ADD_165()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -4690,7 +5401,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-#define FINISH_142() \
+#define FINISH_166() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Z26; \
@@ -4768,7 +5479,7 @@ scaled0:
 	VFMADD231PS Z26, Z25, Z21; \
 	VFMADD231PS Z20, Z24, Z21; \
 	VMOVUPS Z21, 0(R14)
-	FINISH_142()
+	FINISH_166()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -4780,7 +5491,7 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0_143(off, w) \
+#define FMA0_167(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z0; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z2; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z4; \
@@ -4793,8 +5504,8 @@ scaled0:
 	VFMADD231PS.BCST off(R12)(R8*1), w, Z18; \
 	VFMADD231PS.BCST off(R12)(R8*2), w, Z20; \
 	VFMADD231PS.BCST off(R12)(R9*1), w, Z22
-#define FMA0(off, w) FMA0_143(off, w)
-#define FMA1_144(off, w) \
+#define FMA0(off, w) FMA0_167(off, w)
+#define FMA1_168(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z3; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z5; \
@@ -4807,7 +5518,7 @@ scaled0:
 	VFMADD231PS.BCST off(R12)(R8*1), w, Z19; \
 	VFMADD231PS.BCST off(R12)(R8*2), w, Z21; \
 	VFMADD231PS.BCST off(R12)(R9*1), w, Z23
-#define FMA1(off, w) FMA1_144(off, w)
+#define FMA1(off, w) FMA1_168(off, w)
 // func mulExact4AVX512x12(a *mulArgs)
 TEXT ·mulExact4AVX512x12(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -4823,7 +5534,7 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-#define CLEARY_145() \
+#define CLEARY_169() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14); \
@@ -4849,12 +5560,12 @@ panel:
 	VMOVUPS Z0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_145()
+	CLEARY_169()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $2, CX
-#define CLEAR_146() \
+#define CLEAR_170() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -4879,7 +5590,7 @@ group0:
 	VPXORD Z21, Z21, Z21; \
 	VPXORD Z22, Z22, Z22; \
 	VPXORD Z23, Z23, Z23
-	CLEAR_146()
+	CLEAR_170()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -4912,7 +5623,7 @@ part0:
 	ADDQ $32, R12
 	DECQ CX
 	JNZ part0
-#define ADD_147() \
+#define ADD_171() \
 	VADDPS Z1, Z0, Z0; \
 	VADDPS Z3, Z2, Z2; \
 	VADDPS Z5, Z4, Z4; \
@@ -4925,7 +5636,7 @@ part0:
 	VADDPS Z19, Z18, Z18; \
 	VADDPS Z21, Z20, Z20; \
 	VADDPS Z23, Z22, Z22
-	ADD_147()
+	ADD_171()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -4939,7 +5650,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-#define FINISH_148() \
+#define FINISH_172() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Z26; \
@@ -5024,7 +5735,7 @@ scaled0:
 	VFMADD231PS Z26, Z25, Z23; \
 	VFMADD231PS Z22, Z24, Z23; \
 	VMOVUPS Z23, 0(R14)
-	FINISH_148()
+	FINISH_172()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -5036,8 +5747,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_89(off, w)
-#define FMA1(off, w) FMA1_90(off, w)
+#define FMA0(off, w) FMA0_113(off, w)
+#define FMA1(off, w) FMA1_114(off, w)
 // func mulExact8AVX512x1(a *mulArgs)
 TEXT ·mulExact8AVX512x1(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -5051,12 +5762,12 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_59()
+	CLEARY_75()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_12()
+	CLEAR_14()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -5078,7 +5789,7 @@ part0:
 	ADDQ $16, DX
 	DECQ CX
 	JNZ part0
-	ADD_91()
+	ADD_115()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -5092,7 +5803,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_92()
+	FINISH_116()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -5104,8 +5815,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_93(off, w)
-#define FMA1(off, w) FMA1_94(off, w)
+#define FMA0(off, w) FMA0_117(off, w)
+#define FMA1(off, w) FMA1_118(off, w)
 // func mulExact8AVX512x2(a *mulArgs)
 TEXT ·mulExact8AVX512x2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -5119,12 +5830,12 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_63()
+	CLEARY_80()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_26()
+	CLEAR_32()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -5146,7 +5857,7 @@ part0:
 	ADDQ $16, DX
 	DECQ CX
 	JNZ part0
-	ADD_95()
+	ADD_119()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -5160,7 +5871,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_96()
+	FINISH_120()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -5172,8 +5883,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_97(off, w)
-#define FMA1(off, w) FMA1_98(off, w)
+#define FMA0(off, w) FMA0_121(off, w)
+#define FMA1(off, w) FMA1_122(off, w)
 // func mulExact8AVX512x3(a *mulArgs)
 TEXT ·mulExact8AVX512x3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -5187,12 +5898,12 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_67()
+	CLEARY_85()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_40()
+	CLEAR_50()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -5212,354 +5923,6 @@ part0:
 	FMA1(12, Z26)
 	ADDQ $64, SI
 	ADDQ $16, DX
-	DECQ CX
-	JNZ part0
-	ADD_99()
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide0
-	VPMOVZXWD 0(SI), Z24
-	VPSLLD $16, Z24, Z24
-	VPMOVZXWD 32(SI), Z25
-	VPSLLD $16, Z25, Z25
-	ADDQ $64, SI
-	JMP scaled0
-wide0:
-	VMOVUPS 0(SI), Z24
-	VMOVUPS 64(SI), Z25
-	ADDQ $128, SI
-scaled0:
-	FINISH_100()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group0
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef FMA0
-#undef FMA1
-#define FMA0(off, w) FMA0_101(off, w)
-#define FMA1(off, w) FMA1_102(off, w)
-// func mulExact8AVX512x4(a *mulArgs)
-TEXT ·mulExact8AVX512x4(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	VPBROADCASTD low8<>(SB), Z30
-panel:
-	MOVQ mulArgs_x(AX), DX
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_sum(AX), R10
-	CLEARY_71()
-group0:
-	MOVQ ·weightsAhead(SB), R14
-	MOVQ mulArgs_lines(AX), CX
-	SHLQ $3, CX
-	CLEAR_54()
-part0:
-	PREFETCHT0 0(SI)(R14*1)
-	VMOVUPS 0(SI), Z24
-	VPANDD Z30, Z24, Z26
-	VCVTDQ2PS Z26, Z26
-	FMA0(0, Z26)
-	VPSRLD $8, Z24, Z26
-	VPANDD Z30, Z26, Z26
-	VCVTDQ2PS Z26, Z26
-	FMA1(4, Z26)
-	VPSRLD $16, Z24, Z26
-	VPANDD Z30, Z26, Z26
-	VCVTDQ2PS Z26, Z26
-	FMA0(8, Z26)
-	VPSRLD $24, Z24, Z26
-	VCVTDQ2PS Z26, Z26
-	FMA1(12, Z26)
-	ADDQ $64, SI
-	ADDQ $16, DX
-	DECQ CX
-	JNZ part0
-	ADD_103()
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide0
-	VPMOVZXWD 0(SI), Z24
-	VPSLLD $16, Z24, Z24
-	VPMOVZXWD 32(SI), Z25
-	VPSLLD $16, Z25, Z25
-	ADDQ $64, SI
-	JMP scaled0
-wide0:
-	VMOVUPS 0(SI), Z24
-	VMOVUPS 64(SI), Z25
-	ADDQ $128, SI
-scaled0:
-	FINISH_104()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group0
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef FMA0
-#undef FMA1
-#define FMA0(off, w) FMA0_105(off, w)
-#define FMA1(off, w) FMA1_106(off, w)
-// func mulExact8AVX512x5(a *mulArgs)
-TEXT ·mulExact8AVX512x5(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	VPBROADCASTD low8<>(SB), Z30
-panel:
-	MOVQ mulArgs_x(AX), DX
-	LEAQ (DX)(R8*4), R15
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_sum(AX), R10
-	CLEARY_75()
-group0:
-	MOVQ ·weightsAhead(SB), R14
-	MOVQ mulArgs_lines(AX), CX
-	SHLQ $3, CX
-	CLEAR_107()
-part0:
-	PREFETCHT0 0(SI)(R14*1)
-	VMOVUPS 0(SI), Z24
-	VPANDD Z30, Z24, Z26
-	VCVTDQ2PS Z26, Z26
-	FMA0(0, Z26)
-	VPSRLD $8, Z24, Z26
-	VPANDD Z30, Z26, Z26
-	VCVTDQ2PS Z26, Z26
-	FMA1(4, Z26)
-	VPSRLD $16, Z24, Z26
-	VPANDD Z30, Z26, Z26
-	VCVTDQ2PS Z26, Z26
-	FMA0(8, Z26)
-	VPSRLD $24, Z24, Z26
-	VCVTDQ2PS Z26, Z26
-	FMA1(12, Z26)
-	ADDQ $64, SI
-	ADDQ $16, DX
-	ADDQ $16, R15
-	DECQ CX
-	JNZ part0
-	ADD_108()
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide0
-	VPMOVZXWD 0(SI), Z24
-	VPSLLD $16, Z24, Z24
-	VPMOVZXWD 32(SI), Z25
-	VPSLLD $16, Z25, Z25
-	ADDQ $64, SI
-	JMP scaled0
-wide0:
-	VMOVUPS 0(SI), Z24
-	VMOVUPS 64(SI), Z25
-	ADDQ $128, SI
-scaled0:
-	FINISH_109()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group0
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef FMA0
-#undef FMA1
-#define FMA0(off, w) FMA0_110(off, w)
-#define FMA1(off, w) FMA1_111(off, w)
-// func mulExact8AVX512x6(a *mulArgs)
-TEXT ·mulExact8AVX512x6(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	VPBROADCASTD low8<>(SB), Z30
-panel:
-	MOVQ mulArgs_x(AX), DX
-	LEAQ (DX)(R8*4), R15
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_sum(AX), R10
-	CLEARY_79()
-group0:
-	MOVQ ·weightsAhead(SB), R14
-	MOVQ mulArgs_lines(AX), CX
-	SHLQ $3, CX
-	CLEAR_112()
-part0:
-	PREFETCHT0 0(SI)(R14*1)
-	VMOVUPS 0(SI), Z24
-	VPANDD Z30, Z24, Z26
-	VCVTDQ2PS Z26, Z26
-	FMA0(0, Z26)
-	VPSRLD $8, Z24, Z26
-	VPANDD Z30, Z26, Z26
-	VCVTDQ2PS Z26, Z26
-	FMA1(4, Z26)
-	VPSRLD $16, Z24, Z26
-	VPANDD Z30, Z26, Z26
-	VCVTDQ2PS Z26, Z26
-	FMA0(8, Z26)
-	VPSRLD $24, Z24, Z26
-	VCVTDQ2PS Z26, Z26
-	FMA1(12, Z26)
-	ADDQ $64, SI
-	ADDQ $16, DX
-	ADDQ $16, R15
-	DECQ CX
-	JNZ part0
-	ADD_113()
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide0
-	VPMOVZXWD 0(SI), Z24
-	VPSLLD $16, Z24, Z24
-	VPMOVZXWD 32(SI), Z25
-	VPSLLD $16, Z25, Z25
-	ADDQ $64, SI
-	JMP scaled0
-wide0:
-	VMOVUPS 0(SI), Z24
-	VMOVUPS 64(SI), Z25
-	ADDQ $128, SI
-scaled0:
-	FINISH_114()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group0
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef FMA0
-#undef FMA1
-#define FMA0(off, w) FMA0_115(off, w)
-#define FMA1(off, w) FMA1_116(off, w)
-// func mulExact8AVX512x7(a *mulArgs)
-TEXT ·mulExact8AVX512x7(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	VPBROADCASTD low8<>(SB), Z30
-panel:
-	MOVQ mulArgs_x(AX), DX
-	LEAQ (DX)(R8*4), R15
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_sum(AX), R10
-	CLEARY_83()
-group0:
-	MOVQ ·weightsAhead(SB), R14
-	MOVQ mulArgs_lines(AX), CX
-	SHLQ $3, CX
-	CLEAR_117()
-part0:
-	PREFETCHT0 0(SI)(R14*1)
-	VMOVUPS 0(SI), Z24
-	VPANDD Z30, Z24, Z26
-	VCVTDQ2PS Z26, Z26
-	FMA0(0, Z26)
-	VPSRLD $8, Z24, Z26
-	VPANDD Z30, Z26, Z26
-	VCVTDQ2PS Z26, Z26
-	FMA1(4, Z26)
-	VPSRLD $16, Z24, Z26
-	VPANDD Z30, Z26, Z26
-	VCVTDQ2PS Z26, Z26
-	FMA0(8, Z26)
-	VPSRLD $24, Z24, Z26
-	VCVTDQ2PS Z26, Z26
-	FMA1(12, Z26)
-	ADDQ $64, SI
-	ADDQ $16, DX
-	ADDQ $16, R15
-	DECQ CX
-	JNZ part0
-	ADD_118()
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide0
-	VPMOVZXWD 0(SI), Z24
-	VPSLLD $16, Z24, Z24
-	VPMOVZXWD 32(SI), Z25
-	VPSLLD $16, Z25, Z25
-	ADDQ $64, SI
-	JMP scaled0
-wide0:
-	VMOVUPS 0(SI), Z24
-	VMOVUPS 64(SI), Z25
-	ADDQ $128, SI
-scaled0:
-	FINISH_119()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group0
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef FMA0
-#undef FMA1
-#define FMA0(off, w) FMA0_120(off, w)
-#define FMA1(off, w) FMA1_121(off, w)
-// func mulExact8AVX512x8(a *mulArgs)
-TEXT ·mulExact8AVX512x8(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	VPBROADCASTD low8<>(SB), Z30
-panel:
-	MOVQ mulArgs_x(AX), DX
-	LEAQ (DX)(R8*4), R15
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_sum(AX), R10
-	CLEARY_87()
-group0:
-	MOVQ ·weightsAhead(SB), R14
-	MOVQ mulArgs_lines(AX), CX
-	SHLQ $3, CX
-	CLEAR_122()
-part0:
-	PREFETCHT0 0(SI)(R14*1)
-	VMOVUPS 0(SI), Z24
-	VPANDD Z30, Z24, Z26
-	VCVTDQ2PS Z26, Z26
-	FMA0(0, Z26)
-	VPSRLD $8, Z24, Z26
-	VPANDD Z30, Z26, Z26
-	VCVTDQ2PS Z26, Z26
-	FMA1(4, Z26)
-	VPSRLD $16, Z24, Z26
-	VPANDD Z30, Z26, Z26
-	VCVTDQ2PS Z26, Z26
-	FMA0(8, Z26)
-	VPSRLD $24, Z24, Z26
-	VCVTDQ2PS Z26, Z26
-	FMA1(12, Z26)
-	ADDQ $64, SI
-	ADDQ $16, DX
-	ADDQ $16, R15
 	DECQ CX
 	JNZ part0
 	ADD_123()
@@ -5590,8 +5953,76 @@ scaled0:
 #undef FMA1
 #define FMA0(off, w) FMA0_125(off, w)
 #define FMA1(off, w) FMA1_126(off, w)
-// func mulExact8AVX512x9(a *mulArgs)
-TEXT ·mulExact8AVX512x9(SB), NOSPLIT, $0-8
+// func mulExact8AVX512x4(a *mulArgs)
+TEXT ·mulExact8AVX512x4(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	VPBROADCASTD low8<>(SB), Z30
+panel:
+	MOVQ mulArgs_x(AX), DX
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_sum(AX), R10
+	CLEARY_90()
+group0:
+	MOVQ ·weightsAhead(SB), R14
+	MOVQ mulArgs_lines(AX), CX
+	SHLQ $3, CX
+	CLEAR_68()
+part0:
+	PREFETCHT0 0(SI)(R14*1)
+	VMOVUPS 0(SI), Z24
+	VPANDD Z30, Z24, Z26
+	VCVTDQ2PS Z26, Z26
+	FMA0(0, Z26)
+	VPSRLD $8, Z24, Z26
+	VPANDD Z30, Z26, Z26
+	VCVTDQ2PS Z26, Z26
+	FMA1(4, Z26)
+	VPSRLD $16, Z24, Z26
+	VPANDD Z30, Z26, Z26
+	VCVTDQ2PS Z26, Z26
+	FMA0(8, Z26)
+	VPSRLD $24, Z24, Z26
+	VCVTDQ2PS Z26, Z26
+	FMA1(12, Z26)
+	ADDQ $64, SI
+	ADDQ $16, DX
+	DECQ CX
+	JNZ part0
+	ADD_127()
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide0
+	VPMOVZXWD 0(SI), Z24
+	VPSLLD $16, Z24, Z24
+	VPMOVZXWD 32(SI), Z25
+	VPSLLD $16, Z25, Z25
+	ADDQ $64, SI
+	JMP scaled0
+wide0:
+	VMOVUPS 0(SI), Z24
+	VMOVUPS 64(SI), Z25
+	ADDQ $128, SI
+scaled0:
+	FINISH_128()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group0
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef FMA0
+#undef FMA1
+#define FMA0(off, w) FMA0_129(off, w)
+#define FMA1(off, w) FMA1_130(off, w)
+// func mulExact8AVX512x5(a *mulArgs)
+TEXT ·mulExact8AVX512x5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -5602,15 +6033,14 @@ TEXT ·mulExact8AVX512x9(SB), NOSPLIT, $0-8
 panel:
 	MOVQ mulArgs_x(AX), DX
 	LEAQ (DX)(R8*4), R15
-	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_127()
+	CLEARY_95()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_128()
+	CLEAR_131()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -5631,10 +6061,9 @@ part0:
 	ADDQ $64, SI
 	ADDQ $16, DX
 	ADDQ $16, R15
-	ADDQ $16, R12
 	DECQ CX
 	JNZ part0
-	ADD_129()
+	ADD_132()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -5648,7 +6077,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_130()
+	FINISH_133()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -5660,10 +6089,10 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_131(off, w)
-#define FMA1(off, w) FMA1_132(off, w)
-// func mulExact8AVX512x10(a *mulArgs)
-TEXT ·mulExact8AVX512x10(SB), NOSPLIT, $0-8
+#define FMA0(off, w) FMA0_134(off, w)
+#define FMA1(off, w) FMA1_135(off, w)
+// func mulExact8AVX512x6(a *mulArgs)
+TEXT ·mulExact8AVX512x6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -5674,15 +6103,14 @@ TEXT ·mulExact8AVX512x10(SB), NOSPLIT, $0-8
 panel:
 	MOVQ mulArgs_x(AX), DX
 	LEAQ (DX)(R8*4), R15
-	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_133()
+	CLEARY_100()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_134()
+	CLEAR_136()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -5703,10 +6131,9 @@ part0:
 	ADDQ $64, SI
 	ADDQ $16, DX
 	ADDQ $16, R15
-	ADDQ $16, R12
 	DECQ CX
 	JNZ part0
-	ADD_135()
+	ADD_137()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -5720,7 +6147,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_136()
+	FINISH_138()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -5732,10 +6159,10 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_137(off, w)
-#define FMA1(off, w) FMA1_138(off, w)
-// func mulExact8AVX512x11(a *mulArgs)
-TEXT ·mulExact8AVX512x11(SB), NOSPLIT, $0-8
+#define FMA0(off, w) FMA0_139(off, w)
+#define FMA1(off, w) FMA1_140(off, w)
+// func mulExact8AVX512x7(a *mulArgs)
+TEXT ·mulExact8AVX512x7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -5746,15 +6173,14 @@ TEXT ·mulExact8AVX512x11(SB), NOSPLIT, $0-8
 panel:
 	MOVQ mulArgs_x(AX), DX
 	LEAQ (DX)(R8*4), R15
-	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_139()
+	CLEARY_105()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_140()
+	CLEAR_141()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -5775,10 +6201,9 @@ part0:
 	ADDQ $64, SI
 	ADDQ $16, DX
 	ADDQ $16, R15
-	ADDQ $16, R12
 	DECQ CX
 	JNZ part0
-	ADD_141()
+	ADD_142()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -5792,7 +6217,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_142()
+	FINISH_143()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -5804,10 +6229,10 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_143(off, w)
-#define FMA1(off, w) FMA1_144(off, w)
-// func mulExact8AVX512x12(a *mulArgs)
-TEXT ·mulExact8AVX512x12(SB), NOSPLIT, $0-8
+#define FMA0(off, w) FMA0_144(off, w)
+#define FMA1(off, w) FMA1_145(off, w)
+// func mulExact8AVX512x8(a *mulArgs)
+TEXT ·mulExact8AVX512x8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -5818,10 +6243,9 @@ TEXT ·mulExact8AVX512x12(SB), NOSPLIT, $0-8
 panel:
 	MOVQ mulArgs_x(AX), DX
 	LEAQ (DX)(R8*4), R15
-	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_145()
+	CLEARY_110()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
@@ -5847,7 +6271,6 @@ part0:
 	ADDQ $64, SI
 	ADDQ $16, DX
 	ADDQ $16, R15
-	ADDQ $16, R12
 	DECQ CX
 	JNZ part0
 	ADD_147()
@@ -5876,8 +6299,296 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_89(off, w)
-#define FMA1(off, w) FMA1_90(off, w)
+#define FMA0(off, w) FMA0_149(off, w)
+#define FMA1(off, w) FMA1_150(off, w)
+// func mulExact8AVX512x9(a *mulArgs)
+TEXT ·mulExact8AVX512x9(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	VPBROADCASTD low8<>(SB), Z30
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	LEAQ (DX)(R8*8), R12
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_sum(AX), R10
+	CLEARY_151()
+group0:
+	MOVQ ·weightsAhead(SB), R14
+	MOVQ mulArgs_lines(AX), CX
+	SHLQ $3, CX
+	CLEAR_152()
+part0:
+	PREFETCHT0 0(SI)(R14*1)
+	VMOVUPS 0(SI), Z24
+	VPANDD Z30, Z24, Z26
+	VCVTDQ2PS Z26, Z26
+	FMA0(0, Z26)
+	VPSRLD $8, Z24, Z26
+	VPANDD Z30, Z26, Z26
+	VCVTDQ2PS Z26, Z26
+	FMA1(4, Z26)
+	VPSRLD $16, Z24, Z26
+	VPANDD Z30, Z26, Z26
+	VCVTDQ2PS Z26, Z26
+	FMA0(8, Z26)
+	VPSRLD $24, Z24, Z26
+	VCVTDQ2PS Z26, Z26
+	FMA1(12, Z26)
+	ADDQ $64, SI
+	ADDQ $16, DX
+	ADDQ $16, R15
+	ADDQ $16, R12
+	DECQ CX
+	JNZ part0
+	ADD_153()
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide0
+	VPMOVZXWD 0(SI), Z24
+	VPSLLD $16, Z24, Z24
+	VPMOVZXWD 32(SI), Z25
+	VPSLLD $16, Z25, Z25
+	ADDQ $64, SI
+	JMP scaled0
+wide0:
+	VMOVUPS 0(SI), Z24
+	VMOVUPS 64(SI), Z25
+	ADDQ $128, SI
+scaled0:
+	FINISH_154()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group0
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef FMA0
+#undef FMA1
+#define FMA0(off, w) FMA0_155(off, w)
+#define FMA1(off, w) FMA1_156(off, w)
+// func mulExact8AVX512x10(a *mulArgs)
+TEXT ·mulExact8AVX512x10(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	VPBROADCASTD low8<>(SB), Z30
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	LEAQ (DX)(R8*8), R12
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_sum(AX), R10
+	CLEARY_157()
+group0:
+	MOVQ ·weightsAhead(SB), R14
+	MOVQ mulArgs_lines(AX), CX
+	SHLQ $3, CX
+	CLEAR_158()
+part0:
+	PREFETCHT0 0(SI)(R14*1)
+	VMOVUPS 0(SI), Z24
+	VPANDD Z30, Z24, Z26
+	VCVTDQ2PS Z26, Z26
+	FMA0(0, Z26)
+	VPSRLD $8, Z24, Z26
+	VPANDD Z30, Z26, Z26
+	VCVTDQ2PS Z26, Z26
+	FMA1(4, Z26)
+	VPSRLD $16, Z24, Z26
+	VPANDD Z30, Z26, Z26
+	VCVTDQ2PS Z26, Z26
+	FMA0(8, Z26)
+	VPSRLD $24, Z24, Z26
+	VCVTDQ2PS Z26, Z26
+	FMA1(12, Z26)
+	ADDQ $64, SI
+	ADDQ $16, DX
+	ADDQ $16, R15
+	ADDQ $16, R12
+	DECQ CX
+	JNZ part0
+	ADD_159()
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide0
+	VPMOVZXWD 0(SI), Z24
+	VPSLLD $16, Z24, Z24
+	VPMOVZXWD 32(SI), Z25
+	VPSLLD $16, Z25, Z25
+	ADDQ $64, SI
+	JMP scaled0
+wide0:
+	VMOVUPS 0(SI), Z24
+	VMOVUPS 64(SI), Z25
+	ADDQ $128, SI
+scaled0:
+	FINISH_160()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group0
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef FMA0
+#undef FMA1
+#define FMA0(off, w) FMA0_161(off, w)
+#define FMA1(off, w) FMA1_162(off, w)
+// func mulExact8AVX512x11(a *mulArgs)
+TEXT ·mulExact8AVX512x11(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	VPBROADCASTD low8<>(SB), Z30
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	LEAQ (DX)(R8*8), R12
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_sum(AX), R10
+	CLEARY_163()
+group0:
+	MOVQ ·weightsAhead(SB), R14
+	MOVQ mulArgs_lines(AX), CX
+	SHLQ $3, CX
+	CLEAR_164()
+part0:
+	PREFETCHT0 0(SI)(R14*1)
+	VMOVUPS 0(SI), Z24
+	VPANDD Z30, Z24, Z26
+	VCVTDQ2PS Z26, Z26
+	FMA0(0, Z26)
+	VPSRLD $8, Z24, Z26
+	VPANDD Z30, Z26, Z26
+	VCVTDQ2PS Z26, Z26
+	FMA1(4, Z26)
+	VPSRLD $16, Z24, Z26
+	VPANDD Z30, Z26, Z26
+	VCVTDQ2PS Z26, Z26
+	FMA0(8, Z26)
+	VPSRLD $24, Z24, Z26
+	VCVTDQ2PS Z26, Z26
+	FMA1(12, Z26)
+	ADDQ $64, SI
+	ADDQ $16, DX
+	ADDQ $16, R15
+	ADDQ $16, R12
+	DECQ CX
+	JNZ part0
+	ADD_165()
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide0
+	VPMOVZXWD 0(SI), Z24
+	VPSLLD $16, Z24, Z24
+	VPMOVZXWD 32(SI), Z25
+	VPSLLD $16, Z25, Z25
+	ADDQ $64, SI
+	JMP scaled0
+wide0:
+	VMOVUPS 0(SI), Z24
+	VMOVUPS 64(SI), Z25
+	ADDQ $128, SI
+scaled0:
+	FINISH_166()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group0
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef FMA0
+#undef FMA1
+#define FMA0(off, w) FMA0_167(off, w)
+#define FMA1(off, w) FMA1_168(off, w)
+// func mulExact8AVX512x12(a *mulArgs)
+TEXT ·mulExact8AVX512x12(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	VPBROADCASTD low8<>(SB), Z30
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	LEAQ (DX)(R8*8), R12
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_sum(AX), R10
+	CLEARY_169()
+group0:
+	MOVQ ·weightsAhead(SB), R14
+	MOVQ mulArgs_lines(AX), CX
+	SHLQ $3, CX
+	CLEAR_170()
+part0:
+	PREFETCHT0 0(SI)(R14*1)
+	VMOVUPS 0(SI), Z24
+	VPANDD Z30, Z24, Z26
+	VCVTDQ2PS Z26, Z26
+	FMA0(0, Z26)
+	VPSRLD $8, Z24, Z26
+	VPANDD Z30, Z26, Z26
+	VCVTDQ2PS Z26, Z26
+	FMA1(4, Z26)
+	VPSRLD $16, Z24, Z26
+	VPANDD Z30, Z26, Z26
+	VCVTDQ2PS Z26, Z26
+	FMA0(8, Z26)
+	VPSRLD $24, Z24, Z26
+	VCVTDQ2PS Z26, Z26
+	FMA1(12, Z26)
+	ADDQ $64, SI
+	ADDQ $16, DX
+	ADDQ $16, R15
+	ADDQ $16, R12
+	DECQ CX
+	JNZ part0
+	ADD_171()
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide0
+	VPMOVZXWD 0(SI), Z24
+	VPSLLD $16, Z24, Z24
+	VPMOVZXWD 32(SI), Z25
+	VPSLLD $16, Z25, Z25
+	ADDQ $64, SI
+	JMP scaled0
+wide0:
+	VMOVUPS 0(SI), Z24
+	VMOVUPS 64(SI), Z25
+	ADDQ $128, SI
+scaled0:
+	FINISH_172()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group0
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef FMA0
+#undef FMA1
+#define FMA0(off, w) FMA0_113(off, w)
+#define FMA1(off, w) FMA1_114(off, w)
 // func mulBF16AVX512x1(a *mulArgs)
 TEXT ·mulBF16AVX512x1(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -5890,7 +6601,7 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_12()
+	CLEAR_14()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -5908,7 +6619,7 @@ part0:
 	ADDQ $16, DX
 	DECQ BX
 	JNZ part0
-	ADD_91()
+	ADD_115()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ $64, DI
@@ -5919,8 +6630,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_93(off, w)
-#define FMA1(off, w) FMA1_94(off, w)
+#define FMA0(off, w) FMA0_117(off, w)
+#define FMA1(off, w) FMA1_118(off, w)
 // func mulBF16AVX512x2(a *mulArgs)
 TEXT ·mulBF16AVX512x2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -5933,7 +6644,7 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_26()
+	CLEAR_32()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -5951,7 +6662,7 @@ part0:
 	ADDQ $16, DX
 	DECQ BX
 	JNZ part0
-	ADD_95()
+	ADD_119()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -5964,8 +6675,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_97(off, w)
-#define FMA1(off, w) FMA1_98(off, w)
+#define FMA0(off, w) FMA0_121(off, w)
+#define FMA1(off, w) FMA1_122(off, w)
 // func mulBF16AVX512x3(a *mulArgs)
 TEXT ·mulBF16AVX512x3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -5978,7 +6689,7 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_40()
+	CLEAR_50()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -5996,7 +6707,7 @@ part0:
 	ADDQ $16, DX
 	DECQ BX
 	JNZ part0
-	ADD_99()
+	ADD_123()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -6011,8 +6722,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_101(off, w)
-#define FMA1(off, w) FMA1_102(off, w)
+#define FMA0(off, w) FMA0_125(off, w)
+#define FMA1(off, w) FMA1_126(off, w)
 // func mulBF16AVX512x4(a *mulArgs)
 TEXT ·mulBF16AVX512x4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6025,7 +6736,7 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_54()
+	CLEAR_68()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -6043,7 +6754,7 @@ part0:
 	ADDQ $16, DX
 	DECQ BX
 	JNZ part0
-	ADD_103()
+	ADD_127()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -6060,8 +6771,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_105(off, w)
-#define FMA1(off, w) FMA1_106(off, w)
+#define FMA0(off, w) FMA0_129(off, w)
+#define FMA1(off, w) FMA1_130(off, w)
 // func mulBF16AVX512x5(a *mulArgs)
 TEXT ·mulBF16AVX512x5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6075,7 +6786,7 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_107()
+	CLEAR_131()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -6094,7 +6805,7 @@ part0:
 	ADDQ $16, R15
 	DECQ BX
 	JNZ part0
-	ADD_108()
+	ADD_132()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -6113,8 +6824,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_110(off, w)
-#define FMA1(off, w) FMA1_111(off, w)
+#define FMA0(off, w) FMA0_134(off, w)
+#define FMA1(off, w) FMA1_135(off, w)
 // func mulBF16AVX512x6(a *mulArgs)
 TEXT ·mulBF16AVX512x6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6128,7 +6839,7 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_112()
+	CLEAR_136()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -6147,7 +6858,7 @@ part0:
 	ADDQ $16, R15
 	DECQ BX
 	JNZ part0
-	ADD_113()
+	ADD_137()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -6168,8 +6879,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_115(off, w)
-#define FMA1(off, w) FMA1_116(off, w)
+#define FMA0(off, w) FMA0_139(off, w)
+#define FMA1(off, w) FMA1_140(off, w)
 // func mulBF16AVX512x7(a *mulArgs)
 TEXT ·mulBF16AVX512x7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6183,7 +6894,7 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_117()
+	CLEAR_141()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -6202,7 +6913,7 @@ part0:
 	ADDQ $16, R15
 	DECQ BX
 	JNZ part0
-	ADD_118()
+	ADD_142()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -6225,8 +6936,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_120(off, w)
-#define FMA1(off, w) FMA1_121(off, w)
+#define FMA0(off, w) FMA0_144(off, w)
+#define FMA1(off, w) FMA1_145(off, w)
 // func mulBF16AVX512x8(a *mulArgs)
 TEXT ·mulBF16AVX512x8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6240,7 +6951,7 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_122()
+	CLEAR_146()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -6259,7 +6970,7 @@ part0:
 	ADDQ $16, R15
 	DECQ BX
 	JNZ part0
-	ADD_123()
+	ADD_147()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -6284,8 +6995,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_125(off, w)
-#define FMA1(off, w) FMA1_126(off, w)
+#define FMA0(off, w) FMA0_149(off, w)
+#define FMA1(off, w) FMA1_150(off, w)
 // func mulBF16AVX512x9(a *mulArgs)
 TEXT ·mulBF16AVX512x9(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6300,7 +7011,7 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_128()
+	CLEAR_152()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -6320,7 +7031,7 @@ part0:
 	ADDQ $16, R12
 	DECQ BX
 	JNZ part0
-	ADD_129()
+	ADD_153()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -6347,8 +7058,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_131(off, w)
-#define FMA1(off, w) FMA1_132(off, w)
+#define FMA0(off, w) FMA0_155(off, w)
+#define FMA1(off, w) FMA1_156(off, w)
 // func mulBF16AVX512x10(a *mulArgs)
 TEXT ·mulBF16AVX512x10(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6363,7 +7074,7 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_134()
+	CLEAR_158()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -6383,7 +7094,7 @@ part0:
 	ADDQ $16, R12
 	DECQ BX
 	JNZ part0
-	ADD_135()
+	ADD_159()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -6412,8 +7123,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_137(off, w)
-#define FMA1(off, w) FMA1_138(off, w)
+#define FMA0(off, w) FMA0_161(off, w)
+#define FMA1(off, w) FMA1_162(off, w)
 // func mulBF16AVX512x11(a *mulArgs)
 TEXT ·mulBF16AVX512x11(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6428,7 +7139,7 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_140()
+	CLEAR_164()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -6448,7 +7159,7 @@ part0:
 	ADDQ $16, R12
 	DECQ BX
 	JNZ part0
-	ADD_141()
+	ADD_165()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -6479,8 +7190,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_143(off, w)
-#define FMA1(off, w) FMA1_144(off, w)
+#define FMA0(off, w) FMA0_167(off, w)
+#define FMA1(off, w) FMA1_168(off, w)
 // func mulBF16AVX512x12(a *mulArgs)
 TEXT ·mulBF16AVX512x12(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6495,7 +7206,7 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_146()
+	CLEAR_170()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -6515,7 +7226,7 @@ part0:
 	ADDQ $16, R12
 	DECQ BX
 	JNZ part0
-	ADD_147()
+	ADD_171()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -6548,8 +7259,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_89(off, w)
-#define FMA1(off, w) FMA1_90(off, w)
+#define FMA0(off, w) FMA0_113(off, w)
+#define FMA1(off, w) FMA1_114(off, w)
 // func mulF32AVX512x1(a *mulArgs)
 TEXT ·mulF32AVX512x1(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6560,7 +7271,7 @@ TEXT ·mulF32AVX512x1(SB), NOSPLIT, $0-8
 panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
-	CLEAR_12()
+	CLEAR_14()
 part0:
 	VMOVUPS 0(SI), Z26
 	FMA0(0, Z26)
@@ -6574,7 +7285,7 @@ part0:
 	ADDQ $16, DX
 	DECQ BX
 	JNZ part0
-	ADD_91()
+	ADD_115()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ $64, DI
@@ -6585,8 +7296,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_93(off, w)
-#define FMA1(off, w) FMA1_94(off, w)
+#define FMA0(off, w) FMA0_117(off, w)
+#define FMA1(off, w) FMA1_118(off, w)
 // func mulF32AVX512x2(a *mulArgs)
 TEXT ·mulF32AVX512x2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6598,7 +7309,7 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_26()
+	CLEAR_32()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z26
@@ -6616,7 +7327,7 @@ part0:
 	ADDQ $16, DX
 	DECQ BX
 	JNZ part0
-	ADD_95()
+	ADD_119()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -6629,8 +7340,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_97(off, w)
-#define FMA1(off, w) FMA1_98(off, w)
+#define FMA0(off, w) FMA0_121(off, w)
+#define FMA1(off, w) FMA1_122(off, w)
 // func mulF32AVX512x3(a *mulArgs)
 TEXT ·mulF32AVX512x3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6642,7 +7353,7 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_40()
+	CLEAR_50()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z26
@@ -6660,7 +7371,7 @@ part0:
 	ADDQ $16, DX
 	DECQ BX
 	JNZ part0
-	ADD_99()
+	ADD_123()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -6675,8 +7386,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_101(off, w)
-#define FMA1(off, w) FMA1_102(off, w)
+#define FMA0(off, w) FMA0_125(off, w)
+#define FMA1(off, w) FMA1_126(off, w)
 // func mulF32AVX512x4(a *mulArgs)
 TEXT ·mulF32AVX512x4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6688,7 +7399,7 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_54()
+	CLEAR_68()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z26
@@ -6706,7 +7417,7 @@ part0:
 	ADDQ $16, DX
 	DECQ BX
 	JNZ part0
-	ADD_103()
+	ADD_127()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -6723,8 +7434,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_105(off, w)
-#define FMA1(off, w) FMA1_106(off, w)
+#define FMA0(off, w) FMA0_129(off, w)
+#define FMA1(off, w) FMA1_130(off, w)
 // func mulF32AVX512x5(a *mulArgs)
 TEXT ·mulF32AVX512x5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6737,7 +7448,7 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_107()
+	CLEAR_131()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z26
@@ -6756,7 +7467,7 @@ part0:
 	ADDQ $16, R15
 	DECQ BX
 	JNZ part0
-	ADD_108()
+	ADD_132()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -6775,8 +7486,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_110(off, w)
-#define FMA1(off, w) FMA1_111(off, w)
+#define FMA0(off, w) FMA0_134(off, w)
+#define FMA1(off, w) FMA1_135(off, w)
 // func mulF32AVX512x6(a *mulArgs)
 TEXT ·mulF32AVX512x6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6789,7 +7500,7 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_112()
+	CLEAR_136()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z26
@@ -6808,7 +7519,7 @@ part0:
 	ADDQ $16, R15
 	DECQ BX
 	JNZ part0
-	ADD_113()
+	ADD_137()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -6829,8 +7540,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_115(off, w)
-#define FMA1(off, w) FMA1_116(off, w)
+#define FMA0(off, w) FMA0_139(off, w)
+#define FMA1(off, w) FMA1_140(off, w)
 // func mulF32AVX512x7(a *mulArgs)
 TEXT ·mulF32AVX512x7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6843,7 +7554,7 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_117()
+	CLEAR_141()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z26
@@ -6862,7 +7573,7 @@ part0:
 	ADDQ $16, R15
 	DECQ BX
 	JNZ part0
-	ADD_118()
+	ADD_142()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -6885,8 +7596,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_120(off, w)
-#define FMA1(off, w) FMA1_121(off, w)
+#define FMA0(off, w) FMA0_144(off, w)
+#define FMA1(off, w) FMA1_145(off, w)
 // func mulF32AVX512x8(a *mulArgs)
 TEXT ·mulF32AVX512x8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6897,257 +7608,6 @@ TEXT ·mulF32AVX512x8(SB), NOSPLIT, $0-8
 panel:
 	MOVQ mulArgs_x(AX), DX
 	LEAQ (DX)(R8*4), R15
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ ·weightsAhead(SB), R14
-	CLEAR_122()
-part0:
-	PREFETCHT0 0(SI)(R14*1)
-	VMOVUPS 0(SI), Z26
-	FMA0(0, Z26)
-	PREFETCHT0 64(SI)(R14*1)
-	VMOVUPS 64(SI), Z26
-	FMA1(4, Z26)
-	PREFETCHT0 128(SI)(R14*1)
-	VMOVUPS 128(SI), Z26
-	FMA0(8, Z26)
-	PREFETCHT0 192(SI)(R14*1)
-	VMOVUPS 192(SI), Z26
-	FMA1(12, Z26)
-	ADDQ $256, SI
-	ADDQ $16, DX
-	ADDQ $16, R15
-	DECQ BX
-	JNZ part0
-	ADD_123()
-	LEAQ (DI), R14
-	VMOVUPS Z0, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z2, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z4, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z6, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z8, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z10, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z12, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z14, 0(R14)
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef FMA0
-#undef FMA1
-#define FMA0(off, w) FMA0_125(off, w)
-#define FMA1(off, w) FMA1_126(off, w)
-// func mulF32AVX512x9(a *mulArgs)
-TEXT ·mulF32AVX512x9(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-panel:
-	MOVQ mulArgs_x(AX), DX
-	LEAQ (DX)(R8*4), R15
-	LEAQ (DX)(R8*8), R12
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ ·weightsAhead(SB), R14
-	CLEAR_128()
-part0:
-	PREFETCHT0 0(SI)(R14*1)
-	VMOVUPS 0(SI), Z26
-	FMA0(0, Z26)
-	PREFETCHT0 64(SI)(R14*1)
-	VMOVUPS 64(SI), Z26
-	FMA1(4, Z26)
-	PREFETCHT0 128(SI)(R14*1)
-	VMOVUPS 128(SI), Z26
-	FMA0(8, Z26)
-	PREFETCHT0 192(SI)(R14*1)
-	VMOVUPS 192(SI), Z26
-	FMA1(12, Z26)
-	ADDQ $256, SI
-	ADDQ $16, DX
-	ADDQ $16, R15
-	ADDQ $16, R12
-	DECQ BX
-	JNZ part0
-	ADD_129()
-	LEAQ (DI), R14
-	VMOVUPS Z0, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z2, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z4, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z6, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z8, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z10, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z12, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z14, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z16, 0(R14)
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef FMA0
-#undef FMA1
-#define FMA0(off, w) FMA0_131(off, w)
-#define FMA1(off, w) FMA1_132(off, w)
-// func mulF32AVX512x10(a *mulArgs)
-TEXT ·mulF32AVX512x10(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-panel:
-	MOVQ mulArgs_x(AX), DX
-	LEAQ (DX)(R8*4), R15
-	LEAQ (DX)(R8*8), R12
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ ·weightsAhead(SB), R14
-	CLEAR_134()
-part0:
-	PREFETCHT0 0(SI)(R14*1)
-	VMOVUPS 0(SI), Z26
-	FMA0(0, Z26)
-	PREFETCHT0 64(SI)(R14*1)
-	VMOVUPS 64(SI), Z26
-	FMA1(4, Z26)
-	PREFETCHT0 128(SI)(R14*1)
-	VMOVUPS 128(SI), Z26
-	FMA0(8, Z26)
-	PREFETCHT0 192(SI)(R14*1)
-	VMOVUPS 192(SI), Z26
-	FMA1(12, Z26)
-	ADDQ $256, SI
-	ADDQ $16, DX
-	ADDQ $16, R15
-	ADDQ $16, R12
-	DECQ BX
-	JNZ part0
-	ADD_135()
-	LEAQ (DI), R14
-	VMOVUPS Z0, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z2, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z4, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z6, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z8, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z10, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z12, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z14, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z16, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z18, 0(R14)
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef FMA0
-#undef FMA1
-#define FMA0(off, w) FMA0_137(off, w)
-#define FMA1(off, w) FMA1_138(off, w)
-// func mulF32AVX512x11(a *mulArgs)
-TEXT ·mulF32AVX512x11(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-panel:
-	MOVQ mulArgs_x(AX), DX
-	LEAQ (DX)(R8*4), R15
-	LEAQ (DX)(R8*8), R12
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ ·weightsAhead(SB), R14
-	CLEAR_140()
-part0:
-	PREFETCHT0 0(SI)(R14*1)
-	VMOVUPS 0(SI), Z26
-	FMA0(0, Z26)
-	PREFETCHT0 64(SI)(R14*1)
-	VMOVUPS 64(SI), Z26
-	FMA1(4, Z26)
-	PREFETCHT0 128(SI)(R14*1)
-	VMOVUPS 128(SI), Z26
-	FMA0(8, Z26)
-	PREFETCHT0 192(SI)(R14*1)
-	VMOVUPS 192(SI), Z26
-	FMA1(12, Z26)
-	ADDQ $256, SI
-	ADDQ $16, DX
-	ADDQ $16, R15
-	ADDQ $16, R12
-	DECQ BX
-	JNZ part0
-	ADD_141()
-	LEAQ (DI), R14
-	VMOVUPS Z0, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z2, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z4, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z6, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z8, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z10, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z12, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z14, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z16, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z18, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z20, 0(R14)
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef FMA0
-#undef FMA1
-#define FMA0(off, w) FMA0_143(off, w)
-#define FMA1(off, w) FMA1_144(off, w)
-// func mulF32AVX512x12(a *mulArgs)
-TEXT ·mulF32AVX512x12(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-panel:
-	MOVQ mulArgs_x(AX), DX
-	LEAQ (DX)(R8*4), R15
-	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
 	CLEAR_146()
@@ -7167,10 +7627,261 @@ part0:
 	ADDQ $256, SI
 	ADDQ $16, DX
 	ADDQ $16, R15
-	ADDQ $16, R12
 	DECQ BX
 	JNZ part0
 	ADD_147()
+	LEAQ (DI), R14
+	VMOVUPS Z0, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z2, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z4, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z6, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z8, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z10, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z12, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z14, 0(R14)
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef FMA0
+#undef FMA1
+#define FMA0(off, w) FMA0_149(off, w)
+#define FMA1(off, w) FMA1_150(off, w)
+// func mulF32AVX512x9(a *mulArgs)
+TEXT ·mulF32AVX512x9(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	LEAQ (DX)(R8*8), R12
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ ·weightsAhead(SB), R14
+	CLEAR_152()
+part0:
+	PREFETCHT0 0(SI)(R14*1)
+	VMOVUPS 0(SI), Z26
+	FMA0(0, Z26)
+	PREFETCHT0 64(SI)(R14*1)
+	VMOVUPS 64(SI), Z26
+	FMA1(4, Z26)
+	PREFETCHT0 128(SI)(R14*1)
+	VMOVUPS 128(SI), Z26
+	FMA0(8, Z26)
+	PREFETCHT0 192(SI)(R14*1)
+	VMOVUPS 192(SI), Z26
+	FMA1(12, Z26)
+	ADDQ $256, SI
+	ADDQ $16, DX
+	ADDQ $16, R15
+	ADDQ $16, R12
+	DECQ BX
+	JNZ part0
+	ADD_153()
+	LEAQ (DI), R14
+	VMOVUPS Z0, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z2, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z4, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z6, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z8, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z10, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z12, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z14, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z16, 0(R14)
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef FMA0
+#undef FMA1
+#define FMA0(off, w) FMA0_155(off, w)
+#define FMA1(off, w) FMA1_156(off, w)
+// func mulF32AVX512x10(a *mulArgs)
+TEXT ·mulF32AVX512x10(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	LEAQ (DX)(R8*8), R12
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ ·weightsAhead(SB), R14
+	CLEAR_158()
+part0:
+	PREFETCHT0 0(SI)(R14*1)
+	VMOVUPS 0(SI), Z26
+	FMA0(0, Z26)
+	PREFETCHT0 64(SI)(R14*1)
+	VMOVUPS 64(SI), Z26
+	FMA1(4, Z26)
+	PREFETCHT0 128(SI)(R14*1)
+	VMOVUPS 128(SI), Z26
+	FMA0(8, Z26)
+	PREFETCHT0 192(SI)(R14*1)
+	VMOVUPS 192(SI), Z26
+	FMA1(12, Z26)
+	ADDQ $256, SI
+	ADDQ $16, DX
+	ADDQ $16, R15
+	ADDQ $16, R12
+	DECQ BX
+	JNZ part0
+	ADD_159()
+	LEAQ (DI), R14
+	VMOVUPS Z0, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z2, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z4, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z6, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z8, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z10, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z12, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z14, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z16, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z18, 0(R14)
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef FMA0
+#undef FMA1
+#define FMA0(off, w) FMA0_161(off, w)
+#define FMA1(off, w) FMA1_162(off, w)
+// func mulF32AVX512x11(a *mulArgs)
+TEXT ·mulF32AVX512x11(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	LEAQ (DX)(R8*8), R12
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ ·weightsAhead(SB), R14
+	CLEAR_164()
+part0:
+	PREFETCHT0 0(SI)(R14*1)
+	VMOVUPS 0(SI), Z26
+	FMA0(0, Z26)
+	PREFETCHT0 64(SI)(R14*1)
+	VMOVUPS 64(SI), Z26
+	FMA1(4, Z26)
+	PREFETCHT0 128(SI)(R14*1)
+	VMOVUPS 128(SI), Z26
+	FMA0(8, Z26)
+	PREFETCHT0 192(SI)(R14*1)
+	VMOVUPS 192(SI), Z26
+	FMA1(12, Z26)
+	ADDQ $256, SI
+	ADDQ $16, DX
+	ADDQ $16, R15
+	ADDQ $16, R12
+	DECQ BX
+	JNZ part0
+	ADD_165()
+	LEAQ (DI), R14
+	VMOVUPS Z0, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z2, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z4, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z6, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z8, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z10, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z12, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z14, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z16, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z18, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z20, 0(R14)
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef FMA0
+#undef FMA1
+#define FMA0(off, w) FMA0_167(off, w)
+#define FMA1(off, w) FMA1_168(off, w)
+// func mulF32AVX512x12(a *mulArgs)
+TEXT ·mulF32AVX512x12(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	LEAQ (DX)(R8*8), R12
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ ·weightsAhead(SB), R14
+	CLEAR_170()
+part0:
+	PREFETCHT0 0(SI)(R14*1)
+	VMOVUPS 0(SI), Z26
+	FMA0(0, Z26)
+	PREFETCHT0 64(SI)(R14*1)
+	VMOVUPS 64(SI), Z26
+	FMA1(4, Z26)
+	PREFETCHT0 128(SI)(R14*1)
+	VMOVUPS 128(SI), Z26
+	FMA0(8, Z26)
+	PREFETCHT0 192(SI)(R14*1)
+	VMOVUPS 192(SI), Z26
+	FMA1(12, Z26)
+	ADDQ $256, SI
+	ADDQ $16, DX
+	ADDQ $16, R15
+	ADDQ $16, R12
+	DECQ BX
+	JNZ part0
+	ADD_171()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -7203,8 +7914,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_89(off, w)
-#define FMA1(off, w) FMA1_90(off, w)
+#define FMA0(off, w) FMA0_113(off, w)
+#define FMA1(off, w) FMA1_114(off, w)
 // func mulFloatE4M3AVX512x1(a *mulArgs)
 TEXT ·mulFloatE4M3AVX512x1(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7219,12 +7930,12 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_59()
+	CLEARY_75()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_12()
+	CLEAR_14()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -7249,17 +7960,17 @@ part0:
 	ADDQ $16, DX
 	DECQ CX
 	JNZ part0
-	ADD_91()
+	ADD_115()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_149() \
+#define FINISH_173() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
 	VFMADD231PS Z0, Z24, Z1; \
 	VMOVUPS Z1, 0(R14)
-	FINISH_149()
+	FINISH_173()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -7271,8 +7982,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_93(off, w)
-#define FMA1(off, w) FMA1_94(off, w)
+#define FMA0(off, w) FMA0_117(off, w)
+#define FMA1(off, w) FMA1_118(off, w)
 // func mulFloatE4M3AVX512x2(a *mulArgs)
 TEXT ·mulFloatE4M3AVX512x2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7287,12 +7998,12 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_63()
+	CLEARY_80()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_26()
+	CLEAR_32()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -7317,11 +8028,11 @@ part0:
 	ADDQ $16, DX
 	DECQ CX
 	JNZ part0
-	ADD_95()
+	ADD_119()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_150() \
+#define FINISH_174() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
@@ -7332,7 +8043,7 @@ part0:
 	VMOVUPS 0(R14), Z3; \
 	VFMADD231PS Z2, Z24, Z3; \
 	VMOVUPS Z3, 0(R14)
-	FINISH_150()
+	FINISH_174()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -7344,8 +8055,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_97(off, w)
-#define FMA1(off, w) FMA1_98(off, w)
+#define FMA0(off, w) FMA0_121(off, w)
+#define FMA1(off, w) FMA1_122(off, w)
 // func mulFloatE4M3AVX512x3(a *mulArgs)
 TEXT ·mulFloatE4M3AVX512x3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7360,12 +8071,12 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_67()
+	CLEARY_85()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_40()
+	CLEAR_50()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -7390,11 +8101,11 @@ part0:
 	ADDQ $16, DX
 	DECQ CX
 	JNZ part0
-	ADD_99()
+	ADD_123()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_151() \
+#define FINISH_175() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
@@ -7410,7 +8121,7 @@ part0:
 	VMOVUPS 0(R14), Z5; \
 	VFMADD231PS Z4, Z24, Z5; \
 	VMOVUPS Z5, 0(R14)
-	FINISH_151()
+	FINISH_175()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -7422,8 +8133,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_101(off, w)
-#define FMA1(off, w) FMA1_102(off, w)
+#define FMA0(off, w) FMA0_125(off, w)
+#define FMA1(off, w) FMA1_126(off, w)
 // func mulFloatE4M3AVX512x4(a *mulArgs)
 TEXT ·mulFloatE4M3AVX512x4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7438,12 +8149,12 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_71()
+	CLEARY_90()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_54()
+	CLEAR_68()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -7468,11 +8179,11 @@ part0:
 	ADDQ $16, DX
 	DECQ CX
 	JNZ part0
-	ADD_103()
+	ADD_127()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_152() \
+#define FINISH_176() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
@@ -7493,7 +8204,7 @@ part0:
 	VMOVUPS 0(R14), Z7; \
 	VFMADD231PS Z6, Z24, Z7; \
 	VMOVUPS Z7, 0(R14)
-	FINISH_152()
+	FINISH_176()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -7505,8 +8216,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_105(off, w)
-#define FMA1(off, w) FMA1_106(off, w)
+#define FMA0(off, w) FMA0_129(off, w)
+#define FMA1(off, w) FMA1_130(off, w)
 // func mulFloatE4M3AVX512x5(a *mulArgs)
 TEXT ·mulFloatE4M3AVX512x5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7522,12 +8233,12 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_75()
+	CLEARY_95()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_107()
+	CLEAR_131()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -7553,11 +8264,11 @@ part0:
 	ADDQ $16, R15
 	DECQ CX
 	JNZ part0
-	ADD_108()
+	ADD_132()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_153() \
+#define FINISH_177() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
@@ -7583,7 +8294,7 @@ part0:
 	VMOVUPS 0(R14), Z9; \
 	VFMADD231PS Z8, Z24, Z9; \
 	VMOVUPS Z9, 0(R14)
-	FINISH_153()
+	FINISH_177()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -7595,8 +8306,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_110(off, w)
-#define FMA1(off, w) FMA1_111(off, w)
+#define FMA0(off, w) FMA0_134(off, w)
+#define FMA1(off, w) FMA1_135(off, w)
 // func mulFloatE4M3AVX512x6(a *mulArgs)
 TEXT ·mulFloatE4M3AVX512x6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7612,12 +8323,12 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_79()
+	CLEARY_100()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_112()
+	CLEAR_136()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -7643,11 +8354,11 @@ part0:
 	ADDQ $16, R15
 	DECQ CX
 	JNZ part0
-	ADD_113()
+	ADD_137()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_154() \
+#define FINISH_178() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
@@ -7678,7 +8389,7 @@ part0:
 	VMOVUPS 0(R14), Z11; \
 	VFMADD231PS Z10, Z24, Z11; \
 	VMOVUPS Z11, 0(R14)
-	FINISH_154()
+	FINISH_178()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -7690,8 +8401,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_115(off, w)
-#define FMA1(off, w) FMA1_116(off, w)
+#define FMA0(off, w) FMA0_139(off, w)
+#define FMA1(off, w) FMA1_140(off, w)
 // func mulFloatE4M3AVX512x7(a *mulArgs)
 TEXT ·mulFloatE4M3AVX512x7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7707,12 +8418,12 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_83()
+	CLEARY_105()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_117()
+	CLEAR_141()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -7738,11 +8449,11 @@ part0:
 	ADDQ $16, R15
 	DECQ CX
 	JNZ part0
-	ADD_118()
+	ADD_142()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_155() \
+#define FINISH_179() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
@@ -7778,7 +8489,7 @@ part0:
 	VMOVUPS 0(R14), Z13; \
 	VFMADD231PS Z12, Z24, Z13; \
 	VMOVUPS Z13, 0(R14)
-	FINISH_155()
+	FINISH_179()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -7790,8 +8501,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_120(off, w)
-#define FMA1(off, w) FMA1_121(off, w)
+#define FMA0(off, w) FMA0_144(off, w)
+#define FMA1(off, w) FMA1_145(off, w)
 // func mulFloatE4M3AVX512x8(a *mulArgs)
 TEXT ·mulFloatE4M3AVX512x8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7807,12 +8518,12 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_87()
+	CLEARY_110()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_122()
+	CLEAR_146()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -7838,11 +8549,11 @@ part0:
 	ADDQ $16, R15
 	DECQ CX
 	JNZ part0
-	ADD_123()
+	ADD_147()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_156() \
+#define FINISH_180() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
@@ -7883,7 +8594,7 @@ part0:
 	VMOVUPS 0(R14), Z15; \
 	VFMADD231PS Z14, Z24, Z15; \
 	VMOVUPS Z15, 0(R14)
-	FINISH_156()
+	FINISH_180()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -7895,8 +8606,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_125(off, w)
-#define FMA1(off, w) FMA1_126(off, w)
+#define FMA0(off, w) FMA0_149(off, w)
+#define FMA1(off, w) FMA1_150(off, w)
 // func mulFloatE4M3AVX512x9(a *mulArgs)
 TEXT ·mulFloatE4M3AVX512x9(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7913,12 +8624,12 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_127()
+	CLEARY_151()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_128()
+	CLEAR_152()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -7945,11 +8656,11 @@ part0:
 	ADDQ $16, R12
 	DECQ CX
 	JNZ part0
-	ADD_129()
+	ADD_153()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_157() \
+#define FINISH_181() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
@@ -7995,7 +8706,7 @@ part0:
 	VMOVUPS 0(R14), Z17; \
 	VFMADD231PS Z16, Z24, Z17; \
 	VMOVUPS Z17, 0(R14)
-	FINISH_157()
+	FINISH_181()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -8007,8 +8718,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_131(off, w)
-#define FMA1(off, w) FMA1_132(off, w)
+#define FMA0(off, w) FMA0_155(off, w)
+#define FMA1(off, w) FMA1_156(off, w)
 // func mulFloatE4M3AVX512x10(a *mulArgs)
 TEXT ·mulFloatE4M3AVX512x10(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8025,12 +8736,12 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_133()
+	CLEARY_157()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_134()
+	CLEAR_158()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -8057,11 +8768,11 @@ part0:
 	ADDQ $16, R12
 	DECQ CX
 	JNZ part0
-	ADD_135()
+	ADD_159()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_158() \
+#define FINISH_182() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
@@ -8112,7 +8823,7 @@ part0:
 	VMOVUPS 0(R14), Z19; \
 	VFMADD231PS Z18, Z24, Z19; \
 	VMOVUPS Z19, 0(R14)
-	FINISH_158()
+	FINISH_182()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -8124,8 +8835,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_137(off, w)
-#define FMA1(off, w) FMA1_138(off, w)
+#define FMA0(off, w) FMA0_161(off, w)
+#define FMA1(off, w) FMA1_162(off, w)
 // func mulFloatE4M3AVX512x11(a *mulArgs)
 TEXT ·mulFloatE4M3AVX512x11(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8142,12 +8853,12 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_139()
+	CLEARY_163()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_140()
+	CLEAR_164()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -8174,11 +8885,11 @@ part0:
 	ADDQ $16, R12
 	DECQ CX
 	JNZ part0
-	ADD_141()
+	ADD_165()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_159() \
+#define FINISH_183() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
@@ -8234,7 +8945,7 @@ part0:
 	VMOVUPS 0(R14), Z21; \
 	VFMADD231PS Z20, Z24, Z21; \
 	VMOVUPS Z21, 0(R14)
-	FINISH_159()
+	FINISH_183()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -8246,8 +8957,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_143(off, w)
-#define FMA1(off, w) FMA1_144(off, w)
+#define FMA0(off, w) FMA0_167(off, w)
+#define FMA1(off, w) FMA1_168(off, w)
 // func mulFloatE4M3AVX512x12(a *mulArgs)
 TEXT ·mulFloatE4M3AVX512x12(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8264,12 +8975,12 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_145()
+	CLEARY_169()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_146()
+	CLEAR_170()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -8296,11 +9007,11 @@ part0:
 	ADDQ $16, R12
 	DECQ CX
 	JNZ part0
-	ADD_147()
+	ADD_171()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_160() \
+#define FINISH_184() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
@@ -8361,7 +9072,7 @@ part0:
 	VMOVUPS 0(R14), Z23; \
 	VFMADD231PS Z22, Z24, Z23; \
 	VMOVUPS Z23, 0(R14)
-	FINISH_160()
+	FINISH_184()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -8373,9 +9084,9 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define DOTS_161(off) \
+#define DOTS_185(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0
-#define DOTS(off) DOTS_161(off)
+#define DOTS(off) DOTS_185(off)
 // func mulFast4VNNIx1(a *mulArgs)
 TEXT ·mulFast4VNNIx1(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8392,14 +9103,42 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_162() \
+#define CLEAR_186() \
 	VPXORD Z1, Z1, Z1
-	CLEAR_162()
+	CLEAR_186()
 group:
-	MOVQ mulArgs_lines(AX), CX
 	CLEAR_4()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_187() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_187()
+	JNE high
+	SHIFT_6()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
 part:
-#define PART_163() \
+#define PART_188() \
 	PREFETCHT0 0(SI)(R14*1); \
 	VMOVDQU64 0(SI), Z24; \
 	VPANDD Z24, Z30, Z25; \
@@ -8428,7 +9167,7 @@ part:
 	VPSRLW $4, Z24, Z25; \
 	VPANDD Z25, Z30, Z25; \
 	DOTS(28)
-	PART_163()
+	PART_188()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -8447,19 +9186,19 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_164() \
+#define FINISH_189() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z1; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
 	VFMADD231PS Z0, Z27, Z1
-	FINISH_164()
+	FINISH_189()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_165() \
+#define STORE_190() \
 	VMOVUPS Z1, (CX)
-	STORE_165()
+	STORE_190()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -8467,10 +9206,10 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS_166(off) \
+#define DOTS_191(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
 	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1
-#define DOTS(off) DOTS_166(off)
+#define DOTS(off) DOTS_191(off)
 // func mulFast4VNNIx2(a *mulArgs)
 TEXT ·mulFast4VNNIx2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8487,15 +9226,44 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_167() \
+#define CLEAR_192() \
 	VPXORD Z2, Z2, Z2; \
 	VPXORD Z3, Z3, Z3
-	CLEAR_167()
+	CLEAR_192()
 group:
+	CLEAR_14()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_193() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_193()
+	JNE high
+	SHIFT_16()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_12()
 part:
-	PART_163()
+	PART_188()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -8514,7 +9282,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_168() \
+#define FINISH_194() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z2; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -8524,16 +9292,16 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z1, Z1; \
 	VFMADD231PS Z1, Z27, Z3
-	FINISH_168()
+	FINISH_194()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_169() \
+#define STORE_195() \
 	VMOVUPS Z2, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z3, (CX)
-	STORE_169()
+	STORE_195()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -8541,11 +9309,11 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS_170(off) \
+#define DOTS_196(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
 	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1; \
 	VPDPBUSD.BCST off(DX)(R8*2), Z25, Z2
-#define DOTS(off) DOTS_170(off)
+#define DOTS(off) DOTS_196(off)
 // func mulFast4VNNIx3(a *mulArgs)
 TEXT ·mulFast4VNNIx3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8562,16 +9330,46 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_171() \
+#define CLEAR_197() \
 	VPXORD Z3, Z3, Z3; \
 	VPXORD Z4, Z4, Z4; \
 	VPXORD Z5, Z5, Z5
-	CLEAR_171()
+	CLEAR_197()
 group:
+	CLEAR_23()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_198() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_198()
+	JNE high
+	SHIFT_25()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_19()
 part:
-	PART_163()
+	PART_188()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -8590,7 +9388,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_172() \
+#define FINISH_199() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z3; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -8605,18 +9403,18 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z2, Z2; \
 	VFMADD231PS Z2, Z27, Z5
-	FINISH_172()
+	FINISH_199()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_173() \
+#define STORE_200() \
 	VMOVUPS Z3, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z4, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z5, (CX)
-	STORE_173()
+	STORE_200()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -8624,12 +9422,12 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS_174(off) \
+#define DOTS_201(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
 	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1; \
 	VPDPBUSD.BCST off(DX)(R8*2), Z25, Z2; \
 	VPDPBUSD.BCST off(DX)(R9*1), Z25, Z3
-#define DOTS(off) DOTS_174(off)
+#define DOTS(off) DOTS_201(off)
 // func mulFast4VNNIx4(a *mulArgs)
 TEXT ·mulFast4VNNIx4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8646,17 +9444,48 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_175() \
+#define CLEAR_202() \
 	VPXORD Z4, Z4, Z4; \
 	VPXORD Z5, Z5, Z5; \
 	VPXORD Z6, Z6, Z6; \
 	VPXORD Z7, Z7, Z7
-	CLEAR_175()
+	CLEAR_202()
 group:
+	CLEAR_32()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_203() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_203()
+	JNE high
+	SHIFT_34()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_26()
 part:
-	PART_163()
+	PART_188()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -8675,7 +9504,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_176() \
+#define FINISH_204() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z4; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -8695,12 +9524,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z3, Z3; \
 	VFMADD231PS Z3, Z27, Z7
-	FINISH_176()
+	FINISH_204()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_177() \
+#define STORE_205() \
 	VMOVUPS Z4, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z5, (CX); \
@@ -8708,7 +9537,7 @@ scaled:
 	VMOVUPS Z6, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z7, (CX)
-	STORE_177()
+	STORE_205()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -8716,13 +9545,13 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS_178(off) \
+#define DOTS_206(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
 	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1; \
 	VPDPBUSD.BCST off(DX)(R8*2), Z25, Z2; \
 	VPDPBUSD.BCST off(DX)(R9*1), Z25, Z3; \
 	VPDPBUSD.BCST off(R15), Z25, Z4
-#define DOTS(off) DOTS_178(off)
+#define DOTS(off) DOTS_206(off)
 // func mulFast4VNNIx5(a *mulArgs)
 TEXT ·mulFast4VNNIx5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8740,18 +9569,50 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_179() \
+#define CLEAR_207() \
 	VPXORD Z5, Z5, Z5; \
 	VPXORD Z6, Z6, Z6; \
 	VPXORD Z7, Z7, Z7; \
 	VPXORD Z8, Z8, Z8; \
 	VPXORD Z9, Z9, Z9
-	CLEAR_179()
+	CLEAR_207()
 group:
+	CLEAR_41()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_208() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	VPDPBUSD.BCST 24(R14), Z25, Z4; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_208()
+	JNE high
+	SHIFT_43()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_33()
 part:
-	PART_163()
+	PART_188()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -8771,7 +9632,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_180() \
+#define FINISH_209() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z5; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -8796,12 +9657,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z4, Z4; \
 	VFMADD231PS Z4, Z27, Z9
-	FINISH_180()
+	FINISH_209()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_181() \
+#define STORE_210() \
 	VMOVUPS Z5, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z6, (CX); \
@@ -8811,7 +9672,7 @@ scaled:
 	VMOVUPS Z8, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z9, (CX)
-	STORE_181()
+	STORE_210()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -8819,14 +9680,14 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS_182(off) \
+#define DOTS_211(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
 	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1; \
 	VPDPBUSD.BCST off(DX)(R8*2), Z25, Z2; \
 	VPDPBUSD.BCST off(DX)(R9*1), Z25, Z3; \
 	VPDPBUSD.BCST off(R15), Z25, Z4; \
 	VPDPBUSD.BCST off(R15)(R8*1), Z25, Z5
-#define DOTS(off) DOTS_182(off)
+#define DOTS(off) DOTS_211(off)
 // func mulFast4VNNIx6(a *mulArgs)
 TEXT ·mulFast4VNNIx6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8844,19 +9705,52 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_183() \
+#define CLEAR_212() \
 	VPXORD Z6, Z6, Z6; \
 	VPXORD Z7, Z7, Z7; \
 	VPXORD Z8, Z8, Z8; \
 	VPXORD Z9, Z9, Z9; \
 	VPXORD Z10, Z10, Z10; \
 	VPXORD Z11, Z11, Z11
-	CLEAR_183()
+	CLEAR_212()
 group:
+	CLEAR_50()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_213() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	VPDPBUSD.BCST 24(R14), Z25, Z4; \
+	VPDPBUSD.BCST 28(R14), Z25, Z5; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_213()
+	JNE high
+	SHIFT_52()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_40()
 part:
-	PART_163()
+	PART_188()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -8876,7 +9770,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_184() \
+#define FINISH_214() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z6; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -8906,12 +9800,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z5, Z5; \
 	VFMADD231PS Z5, Z27, Z11
-	FINISH_184()
+	FINISH_214()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_185() \
+#define STORE_215() \
 	VMOVUPS Z6, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z7, (CX); \
@@ -8923,7 +9817,7 @@ scaled:
 	VMOVUPS Z10, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z11, (CX)
-	STORE_185()
+	STORE_215()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -8931,7 +9825,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS_186(off) \
+#define DOTS_216(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
 	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1; \
 	VPDPBUSD.BCST off(DX)(R8*2), Z25, Z2; \
@@ -8939,7 +9833,7 @@ scaled:
 	VPDPBUSD.BCST off(R15), Z25, Z4; \
 	VPDPBUSD.BCST off(R15)(R8*1), Z25, Z5; \
 	VPDPBUSD.BCST off(R15)(R8*2), Z25, Z6
-#define DOTS(off) DOTS_186(off)
+#define DOTS(off) DOTS_216(off)
 // func mulFast4VNNIx7(a *mulArgs)
 TEXT ·mulFast4VNNIx7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8957,7 +9851,7 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_187() \
+#define CLEAR_217() \
 	VPXORD Z7, Z7, Z7; \
 	VPXORD Z8, Z8, Z8; \
 	VPXORD Z9, Z9, Z9; \
@@ -8965,12 +9859,46 @@ panel:
 	VPXORD Z11, Z11, Z11; \
 	VPXORD Z12, Z12, Z12; \
 	VPXORD Z13, Z13, Z13
-	CLEAR_187()
+	CLEAR_217()
 group:
+	CLEAR_59()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_218() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	VPDPBUSD.BCST 24(R14), Z25, Z4; \
+	VPDPBUSD.BCST 28(R14), Z25, Z5; \
+	VPDPBUSD.BCST 32(R14), Z25, Z6; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_218()
+	JNE high
+	SHIFT_61()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_47()
 part:
-	PART_163()
+	PART_188()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -8990,7 +9918,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_188() \
+#define FINISH_219() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z7; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -9025,12 +9953,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z6, Z6; \
 	VFMADD231PS Z6, Z27, Z13
-	FINISH_188()
+	FINISH_219()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_189() \
+#define STORE_220() \
 	VMOVUPS Z7, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z8, (CX); \
@@ -9044,7 +9972,7 @@ scaled:
 	VMOVUPS Z12, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z13, (CX)
-	STORE_189()
+	STORE_220()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -9052,7 +9980,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS_190(off) \
+#define DOTS_221(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
 	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1; \
 	VPDPBUSD.BCST off(DX)(R8*2), Z25, Z2; \
@@ -9061,7 +9989,7 @@ scaled:
 	VPDPBUSD.BCST off(R15)(R8*1), Z25, Z5; \
 	VPDPBUSD.BCST off(R15)(R8*2), Z25, Z6; \
 	VPDPBUSD.BCST off(R15)(R9*1), Z25, Z7
-#define DOTS(off) DOTS_190(off)
+#define DOTS(off) DOTS_221(off)
 // func mulFast4VNNIx8(a *mulArgs)
 TEXT ·mulFast4VNNIx8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -9079,7 +10007,7 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_191() \
+#define CLEAR_222() \
 	VPXORD Z8, Z8, Z8; \
 	VPXORD Z9, Z9, Z9; \
 	VPXORD Z10, Z10, Z10; \
@@ -9088,12 +10016,47 @@ panel:
 	VPXORD Z13, Z13, Z13; \
 	VPXORD Z14, Z14, Z14; \
 	VPXORD Z15, Z15, Z15
-	CLEAR_191()
+	CLEAR_222()
 group:
+	CLEAR_68()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_223() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	VPDPBUSD.BCST 24(R14), Z25, Z4; \
+	VPDPBUSD.BCST 28(R14), Z25, Z5; \
+	VPDPBUSD.BCST 32(R14), Z25, Z6; \
+	VPDPBUSD.BCST 36(R14), Z25, Z7; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_223()
+	JNE high
+	SHIFT_70()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_54()
 part:
-	PART_163()
+	PART_188()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -9113,7 +10076,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_192() \
+#define FINISH_224() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z8; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -9153,12 +10116,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z7, Z7; \
 	VFMADD231PS Z7, Z27, Z15
-	FINISH_192()
+	FINISH_224()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_193() \
+#define STORE_225() \
 	VMOVUPS Z8, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z9, (CX); \
@@ -9174,7 +10137,7 @@ scaled:
 	VMOVUPS Z14, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z15, (CX)
-	STORE_193()
+	STORE_225()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -9182,7 +10145,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS_194(off) \
+#define DOTS_226(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
 	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1; \
 	VPDPBUSD.BCST off(DX)(R8*2), Z25, Z2; \
@@ -9192,7 +10155,7 @@ scaled:
 	VPDPBUSD.BCST off(R15)(R8*2), Z25, Z6; \
 	VPDPBUSD.BCST off(R15)(R9*1), Z25, Z7; \
 	VPDPBUSD.BCST off(R12), Z25, Z8
-#define DOTS(off) DOTS_194(off)
+#define DOTS(off) DOTS_226(off)
 // func mulFast4VNNIx9(a *mulArgs)
 TEXT ·mulFast4VNNIx9(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -9211,7 +10174,7 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_195() \
+#define CLEAR_227() \
 	VPXORD Z9, Z9, Z9; \
 	VPXORD Z10, Z10, Z10; \
 	VPXORD Z11, Z11, Z11; \
@@ -9221,10 +10184,9 @@ panel:
 	VPXORD Z15, Z15, Z15; \
 	VPXORD Z16, Z16, Z16; \
 	VPXORD Z17, Z17, Z17
-	CLEAR_195()
+	CLEAR_227()
 group:
-	MOVQ mulArgs_lines(AX), CX
-#define CLEAR_196() \
+#define CLEAR_228() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -9234,9 +10196,56 @@ group:
 	VPXORD Z6, Z6, Z6; \
 	VPXORD Z7, Z7, Z7; \
 	VPXORD Z8, Z8, Z8
-	CLEAR_196()
+	CLEAR_228()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_229() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	VPDPBUSD.BCST 24(R14), Z25, Z4; \
+	VPDPBUSD.BCST 28(R14), Z25, Z5; \
+	VPDPBUSD.BCST 32(R14), Z25, Z6; \
+	VPDPBUSD.BCST 36(R14), Z25, Z7; \
+	VPDPBUSD.BCST 40(R14), Z25, Z8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_229()
+	JNE high
+#define SHIFT_230() \
+	VPSLLD $8, Z0, Z0; \
+	VPSLLD $8, Z1, Z1; \
+	VPSLLD $8, Z2, Z2; \
+	VPSLLD $8, Z3, Z3; \
+	VPSLLD $8, Z4, Z4; \
+	VPSLLD $8, Z5, Z5; \
+	VPSLLD $8, Z6, Z6; \
+	VPSLLD $8, Z7, Z7; \
+	VPSLLD $8, Z8, Z8
+	SHIFT_230()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_163()
+	PART_188()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -9257,7 +10266,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_197() \
+#define FINISH_231() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z9; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -9302,12 +10311,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z8, Z8; \
 	VFMADD231PS Z8, Z27, Z17
-	FINISH_197()
+	FINISH_231()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_198() \
+#define STORE_232() \
 	VMOVUPS Z9, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z10, (CX); \
@@ -9325,7 +10334,7 @@ scaled:
 	VMOVUPS Z16, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z17, (CX)
-	STORE_198()
+	STORE_232()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -9333,7 +10342,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS_199(off) \
+#define DOTS_233(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
 	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1; \
 	VPDPBUSD.BCST off(DX)(R8*2), Z25, Z2; \
@@ -9344,7 +10353,7 @@ scaled:
 	VPDPBUSD.BCST off(R15)(R9*1), Z25, Z7; \
 	VPDPBUSD.BCST off(R12), Z25, Z8; \
 	VPDPBUSD.BCST off(R12)(R8*1), Z25, Z9
-#define DOTS(off) DOTS_199(off)
+#define DOTS(off) DOTS_233(off)
 // func mulFast4VNNIx10(a *mulArgs)
 TEXT ·mulFast4VNNIx10(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -9363,7 +10372,7 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_200() \
+#define CLEAR_234() \
 	VPXORD Z10, Z10, Z10; \
 	VPXORD Z11, Z11, Z11; \
 	VPXORD Z12, Z12, Z12; \
@@ -9374,12 +10383,60 @@ panel:
 	VPXORD Z17, Z17, Z17; \
 	VPXORD Z18, Z18, Z18; \
 	VPXORD Z19, Z19, Z19
-	CLEAR_200()
+	CLEAR_234()
 group:
+	CLEAR_131()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_235() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	VPDPBUSD.BCST 24(R14), Z25, Z4; \
+	VPDPBUSD.BCST 28(R14), Z25, Z5; \
+	VPDPBUSD.BCST 32(R14), Z25, Z6; \
+	VPDPBUSD.BCST 36(R14), Z25, Z7; \
+	VPDPBUSD.BCST 40(R14), Z25, Z8; \
+	VPDPBUSD.BCST 44(R14), Z25, Z9; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_235()
+	JNE high
+#define SHIFT_236() \
+	VPSLLD $8, Z0, Z0; \
+	VPSLLD $8, Z1, Z1; \
+	VPSLLD $8, Z2, Z2; \
+	VPSLLD $8, Z3, Z3; \
+	VPSLLD $8, Z4, Z4; \
+	VPSLLD $8, Z5, Z5; \
+	VPSLLD $8, Z6, Z6; \
+	VPSLLD $8, Z7, Z7; \
+	VPSLLD $8, Z8, Z8; \
+	VPSLLD $8, Z9, Z9
+	SHIFT_236()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_107()
 part:
-	PART_163()
+	PART_188()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -9400,7 +10457,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_201() \
+#define FINISH_237() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z10; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -9450,12 +10507,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z9, Z9; \
 	VFMADD231PS Z9, Z27, Z19
-	FINISH_201()
+	FINISH_237()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_202() \
+#define STORE_238() \
 	VMOVUPS Z10, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z11, (CX); \
@@ -9475,7 +10532,7 @@ scaled:
 	VMOVUPS Z18, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z19, (CX)
-	STORE_202()
+	STORE_238()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -9483,7 +10540,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS_203(off) \
+#define DOTS_239(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
 	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1; \
 	VPDPBUSD.BCST off(DX)(R8*2), Z25, Z2; \
@@ -9495,7 +10552,7 @@ scaled:
 	VPDPBUSD.BCST off(R12), Z25, Z8; \
 	VPDPBUSD.BCST off(R12)(R8*1), Z25, Z9; \
 	VPDPBUSD.BCST off(R12)(R8*2), Z25, Z10
-#define DOTS(off) DOTS_203(off)
+#define DOTS(off) DOTS_239(off)
 // func mulFast4VNNIx11(a *mulArgs)
 TEXT ·mulFast4VNNIx11(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -9514,7 +10571,7 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_204() \
+#define CLEAR_240() \
 	VPXORD Z11, Z11, Z11; \
 	VPXORD Z12, Z12, Z12; \
 	VPXORD Z13, Z13, Z13; \
@@ -9526,10 +10583,9 @@ panel:
 	VPXORD Z19, Z19, Z19; \
 	VPXORD Z20, Z20, Z20; \
 	VPXORD Z21, Z21, Z21
-	CLEAR_204()
+	CLEAR_240()
 group:
-	MOVQ mulArgs_lines(AX), CX
-#define CLEAR_205() \
+#define CLEAR_241() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -9541,9 +10597,60 @@ group:
 	VPXORD Z8, Z8, Z8; \
 	VPXORD Z9, Z9, Z9; \
 	VPXORD Z10, Z10, Z10
-	CLEAR_205()
+	CLEAR_241()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_242() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	VPDPBUSD.BCST 24(R14), Z25, Z4; \
+	VPDPBUSD.BCST 28(R14), Z25, Z5; \
+	VPDPBUSD.BCST 32(R14), Z25, Z6; \
+	VPDPBUSD.BCST 36(R14), Z25, Z7; \
+	VPDPBUSD.BCST 40(R14), Z25, Z8; \
+	VPDPBUSD.BCST 44(R14), Z25, Z9; \
+	VPDPBUSD.BCST 48(R14), Z25, Z10; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_242()
+	JNE high
+#define SHIFT_243() \
+	VPSLLD $8, Z0, Z0; \
+	VPSLLD $8, Z1, Z1; \
+	VPSLLD $8, Z2, Z2; \
+	VPSLLD $8, Z3, Z3; \
+	VPSLLD $8, Z4, Z4; \
+	VPSLLD $8, Z5, Z5; \
+	VPSLLD $8, Z6, Z6; \
+	VPSLLD $8, Z7, Z7; \
+	VPSLLD $8, Z8, Z8; \
+	VPSLLD $8, Z9, Z9; \
+	VPSLLD $8, Z10, Z10
+	SHIFT_243()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_163()
+	PART_188()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -9564,7 +10671,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_206() \
+#define FINISH_244() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z11; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -9619,12 +10726,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z10, Z10; \
 	VFMADD231PS Z10, Z27, Z21
-	FINISH_206()
+	FINISH_244()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_207() \
+#define STORE_245() \
 	VMOVUPS Z11, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z12, (CX); \
@@ -9646,7 +10753,7 @@ scaled:
 	VMOVUPS Z20, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z21, (CX)
-	STORE_207()
+	STORE_245()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -9654,7 +10761,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS_208(off) \
+#define DOTS_246(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
 	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1; \
 	VPDPBUSD.BCST off(DX)(R8*2), Z25, Z2; \
@@ -9667,7 +10774,7 @@ scaled:
 	VPDPBUSD.BCST off(R12)(R8*1), Z25, Z9; \
 	VPDPBUSD.BCST off(R12)(R8*2), Z25, Z10; \
 	VPDPBUSD.BCST off(R12)(R9*1), Z25, Z11
-#define DOTS(off) DOTS_208(off)
+#define DOTS(off) DOTS_246(off)
 // func mulFast4VNNIx12(a *mulArgs)
 TEXT ·mulFast4VNNIx12(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -9686,7 +10793,7 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_209() \
+#define CLEAR_247() \
 	VPXORD Z12, Z12, Z12; \
 	VPXORD Z13, Z13, Z13; \
 	VPXORD Z14, Z14, Z14; \
@@ -9699,12 +10806,64 @@ panel:
 	VPXORD Z21, Z21, Z21; \
 	VPXORD Z22, Z22, Z22; \
 	VPXORD Z23, Z23, Z23
-	CLEAR_209()
+	CLEAR_247()
 group:
+	CLEAR_136()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_248() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	VPDPBUSD.BCST 24(R14), Z25, Z4; \
+	VPDPBUSD.BCST 28(R14), Z25, Z5; \
+	VPDPBUSD.BCST 32(R14), Z25, Z6; \
+	VPDPBUSD.BCST 36(R14), Z25, Z7; \
+	VPDPBUSD.BCST 40(R14), Z25, Z8; \
+	VPDPBUSD.BCST 44(R14), Z25, Z9; \
+	VPDPBUSD.BCST 48(R14), Z25, Z10; \
+	VPDPBUSD.BCST 52(R14), Z25, Z11; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_248()
+	JNE high
+#define SHIFT_249() \
+	VPSLLD $8, Z0, Z0; \
+	VPSLLD $8, Z1, Z1; \
+	VPSLLD $8, Z2, Z2; \
+	VPSLLD $8, Z3, Z3; \
+	VPSLLD $8, Z4, Z4; \
+	VPSLLD $8, Z5, Z5; \
+	VPSLLD $8, Z6, Z6; \
+	VPSLLD $8, Z7, Z7; \
+	VPSLLD $8, Z8, Z8; \
+	VPSLLD $8, Z9, Z9; \
+	VPSLLD $8, Z10, Z10; \
+	VPSLLD $8, Z11, Z11
+	SHIFT_249()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_112()
 part:
-	PART_163()
+	PART_188()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -9725,7 +10884,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_210() \
+#define FINISH_250() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z12; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -9785,12 +10944,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z11, Z11; \
 	VFMADD231PS Z11, Z27, Z23
-	FINISH_210()
+	FINISH_250()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_211() \
+#define STORE_251() \
 	VMOVUPS Z12, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z13, (CX); \
@@ -9814,7 +10973,7 @@ scaled:
 	VMOVUPS Z22, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z23, (CX)
-	STORE_211()
+	STORE_251()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -9822,7 +10981,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_161(off)
+#define DOTS(off) DOTS_185(off)
 // func mulFast8VNNIx1(a *mulArgs)
 TEXT ·mulFast8VNNIx1(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -9837,12 +10996,36 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_162()
+	CLEAR_186()
 group:
-	MOVQ mulArgs_lines(AX), CX
 	CLEAR_4()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_252() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_252()
+	JNE high
+	SHIFT_6()
+started:
+	MOVQ mulArgs_lines(AX), CX
 part:
-#define PART_212() \
+#define PART_253() \
 	VMOVDQU64 0(SI), Z25; \
 	DOTS(0); \
 	VMOVDQU64 64(SI), Z25; \
@@ -9859,7 +11042,7 @@ part:
 	DOTS(24); \
 	VMOVDQU64 448(SI), Z25; \
 	DOTS(28)
-	PART_212()
+	PART_253()
 	ADDQ $512, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -9878,12 +11061,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_164()
+	FINISH_189()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_165()
+	STORE_190()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -9891,7 +11074,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_166(off)
+#define DOTS(off) DOTS_191(off)
 // func mulFast8VNNIx2(a *mulArgs)
 TEXT ·mulFast8VNNIx2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -9907,12 +11090,38 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_167()
+	CLEAR_192()
 group:
+	CLEAR_14()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_254() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_254()
+	JNE high
+	SHIFT_16()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_12()
 part:
-#define PART_213() \
+#define PART_255() \
 	PREFETCHT0 0(SI)(R14*1); \
 	VMOVDQU64 0(SI), Z25; \
 	DOTS(0); \
@@ -9937,7 +11146,7 @@ part:
 	PREFETCHT0 448(SI)(R14*1); \
 	VMOVDQU64 448(SI), Z25; \
 	DOTS(28)
-	PART_213()
+	PART_255()
 	ADDQ $512, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -9956,12 +11165,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_168()
+	FINISH_194()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_169()
+	STORE_195()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -9969,7 +11178,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_170(off)
+#define DOTS(off) DOTS_196(off)
 // func mulFast8VNNIx3(a *mulArgs)
 TEXT ·mulFast8VNNIx3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -9985,12 +11194,39 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_171()
+	CLEAR_197()
 group:
+	CLEAR_23()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_256() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_256()
+	JNE high
+	SHIFT_25()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_19()
 part:
-	PART_213()
+	PART_255()
 	ADDQ $512, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -10009,12 +11245,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_172()
+	FINISH_199()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_173()
+	STORE_200()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -10022,7 +11258,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_174(off)
+#define DOTS(off) DOTS_201(off)
 // func mulFast8VNNIx4(a *mulArgs)
 TEXT ·mulFast8VNNIx4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -10038,12 +11274,40 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_175()
+	CLEAR_202()
 group:
+	CLEAR_32()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_257() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_257()
+	JNE high
+	SHIFT_34()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_26()
 part:
-	PART_213()
+	PART_255()
 	ADDQ $512, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -10062,12 +11326,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_176()
+	FINISH_204()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_177()
+	STORE_205()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -10075,7 +11339,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_178(off)
+#define DOTS(off) DOTS_206(off)
 // func mulFast8VNNIx5(a *mulArgs)
 TEXT ·mulFast8VNNIx5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -10092,12 +11356,41 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_179()
+	CLEAR_207()
 group:
+	CLEAR_41()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_258() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	VPDPBUSD.BCST 24(R14), Z25, Z4; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_258()
+	JNE high
+	SHIFT_43()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_33()
 part:
-	PART_213()
+	PART_255()
 	ADDQ $512, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -10117,12 +11410,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_180()
+	FINISH_209()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_181()
+	STORE_210()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -10130,7 +11423,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_182(off)
+#define DOTS(off) DOTS_211(off)
 // func mulFast8VNNIx6(a *mulArgs)
 TEXT ·mulFast8VNNIx6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -10147,12 +11440,42 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_183()
+	CLEAR_212()
 group:
+	CLEAR_50()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_259() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	VPDPBUSD.BCST 24(R14), Z25, Z4; \
+	VPDPBUSD.BCST 28(R14), Z25, Z5; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_259()
+	JNE high
+	SHIFT_52()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_40()
 part:
-	PART_213()
+	PART_255()
 	ADDQ $512, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -10172,12 +11495,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_184()
+	FINISH_214()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_185()
+	STORE_215()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -10185,7 +11508,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_186(off)
+#define DOTS(off) DOTS_216(off)
 // func mulFast8VNNIx7(a *mulArgs)
 TEXT ·mulFast8VNNIx7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -10202,12 +11525,43 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_187()
+	CLEAR_217()
 group:
+	CLEAR_59()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_260() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	VPDPBUSD.BCST 24(R14), Z25, Z4; \
+	VPDPBUSD.BCST 28(R14), Z25, Z5; \
+	VPDPBUSD.BCST 32(R14), Z25, Z6; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_260()
+	JNE high
+	SHIFT_61()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_47()
 part:
-	PART_213()
+	PART_255()
 	ADDQ $512, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -10227,12 +11581,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_188()
+	FINISH_219()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_189()
+	STORE_220()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -10240,7 +11594,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_190(off)
+#define DOTS(off) DOTS_221(off)
 // func mulFast8VNNIx8(a *mulArgs)
 TEXT ·mulFast8VNNIx8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -10257,12 +11611,44 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_191()
+	CLEAR_222()
 group:
+	CLEAR_68()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_261() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	VPDPBUSD.BCST 24(R14), Z25, Z4; \
+	VPDPBUSD.BCST 28(R14), Z25, Z5; \
+	VPDPBUSD.BCST 32(R14), Z25, Z6; \
+	VPDPBUSD.BCST 36(R14), Z25, Z7; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_261()
+	JNE high
+	SHIFT_70()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_54()
 part:
-	PART_213()
+	PART_255()
 	ADDQ $512, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -10282,12 +11668,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_192()
+	FINISH_224()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_193()
+	STORE_225()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -10295,7 +11681,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_194(off)
+#define DOTS(off) DOTS_226(off)
 // func mulFast8VNNIx9(a *mulArgs)
 TEXT ·mulFast8VNNIx9(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -10313,12 +11699,45 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_195()
+	CLEAR_227()
 group:
+	CLEAR_228()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_262() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	VPDPBUSD.BCST 24(R14), Z25, Z4; \
+	VPDPBUSD.BCST 28(R14), Z25, Z5; \
+	VPDPBUSD.BCST 32(R14), Z25, Z6; \
+	VPDPBUSD.BCST 36(R14), Z25, Z7; \
+	VPDPBUSD.BCST 40(R14), Z25, Z8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_262()
+	JNE high
+	SHIFT_230()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_196()
 part:
-	PART_213()
+	PART_255()
 	ADDQ $512, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -10339,12 +11758,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_197()
+	FINISH_231()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_198()
+	STORE_232()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -10352,7 +11771,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_199(off)
+#define DOTS(off) DOTS_233(off)
 // func mulFast8VNNIx10(a *mulArgs)
 TEXT ·mulFast8VNNIx10(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -10370,12 +11789,46 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_200()
+	CLEAR_234()
 group:
+	CLEAR_131()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_263() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	VPDPBUSD.BCST 24(R14), Z25, Z4; \
+	VPDPBUSD.BCST 28(R14), Z25, Z5; \
+	VPDPBUSD.BCST 32(R14), Z25, Z6; \
+	VPDPBUSD.BCST 36(R14), Z25, Z7; \
+	VPDPBUSD.BCST 40(R14), Z25, Z8; \
+	VPDPBUSD.BCST 44(R14), Z25, Z9; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_263()
+	JNE high
+	SHIFT_236()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_107()
 part:
-	PART_213()
+	PART_255()
 	ADDQ $512, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -10396,12 +11849,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_201()
+	FINISH_237()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_202()
+	STORE_238()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -10409,7 +11862,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_203(off)
+#define DOTS(off) DOTS_239(off)
 // func mulFast8VNNIx11(a *mulArgs)
 TEXT ·mulFast8VNNIx11(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -10427,12 +11880,47 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_204()
+	CLEAR_240()
 group:
+	CLEAR_241()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_264() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	VPDPBUSD.BCST 24(R14), Z25, Z4; \
+	VPDPBUSD.BCST 28(R14), Z25, Z5; \
+	VPDPBUSD.BCST 32(R14), Z25, Z6; \
+	VPDPBUSD.BCST 36(R14), Z25, Z7; \
+	VPDPBUSD.BCST 40(R14), Z25, Z8; \
+	VPDPBUSD.BCST 44(R14), Z25, Z9; \
+	VPDPBUSD.BCST 48(R14), Z25, Z10; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_264()
+	JNE high
+	SHIFT_243()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_205()
 part:
-	PART_213()
+	PART_255()
 	ADDQ $512, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -10453,12 +11941,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_206()
+	FINISH_244()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_207()
+	STORE_245()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -10466,7 +11954,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_208(off)
+#define DOTS(off) DOTS_246(off)
 // func mulFast8VNNIx12(a *mulArgs)
 TEXT ·mulFast8VNNIx12(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -10484,12 +11972,48 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_209()
+	CLEAR_247()
 group:
+	CLEAR_136()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_265() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	VPDPBUSD.BCST 24(R14), Z25, Z4; \
+	VPDPBUSD.BCST 28(R14), Z25, Z5; \
+	VPDPBUSD.BCST 32(R14), Z25, Z6; \
+	VPDPBUSD.BCST 36(R14), Z25, Z7; \
+	VPDPBUSD.BCST 40(R14), Z25, Z8; \
+	VPDPBUSD.BCST 44(R14), Z25, Z9; \
+	VPDPBUSD.BCST 48(R14), Z25, Z10; \
+	VPDPBUSD.BCST 52(R14), Z25, Z11; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_265()
+	JNE high
+	SHIFT_249()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_112()
 part:
-	PART_213()
+	PART_255()
 	ADDQ $512, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -10510,12 +12034,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_210()
+	FINISH_250()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_211()
+	STORE_251()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -10523,12 +12047,12 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOT0_214(off) \
+#define DOT0_266(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x22; BYTE $(off/4)
-#define DOT0(off) DOT0_214(off)
-#define DOT1_215(off) \
+#define DOT0(off) DOT0_266(off)
+#define DOT1_267(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x22; BYTE $(off/4)
-#define DOT1(off) DOT1_215(off)
+#define DOT1(off) DOT1_267(off)
 // func mulDotsBF16x1(a *mulArgs)
 TEXT ·mulDotsBF16x1(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -10540,7 +12064,7 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_12()
+	CLEAR_14()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -10552,7 +12076,7 @@ part0:
 	ADDQ $8, DX
 	DECQ BX
 	JNZ part0
-	ADD_91()
+	ADD_115()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ $64, DI
@@ -10563,14 +12087,14 @@ part0:
 
 #undef DOT0
 #undef DOT1
-#define DOT0_216(off) \
+#define DOT0_268(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x22; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x2; BYTE $(off/4)
-#define DOT0(off) DOT0_216(off)
-#define DOT1_217(off) \
+#define DOT0(off) DOT0_268(off)
+#define DOT1_269(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x22; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x2; BYTE $(off/4)
-#define DOT1(off) DOT1_217(off)
+#define DOT1(off) DOT1_269(off)
 // func mulDotsBF16x2(a *mulArgs)
 TEXT ·mulDotsBF16x2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -10582,7 +12106,7 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_26()
+	CLEAR_32()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -10594,7 +12118,7 @@ part0:
 	ADDQ $8, DX
 	DECQ BX
 	JNZ part0
-	ADD_95()
+	ADD_119()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -10607,16 +12131,16 @@ part0:
 
 #undef DOT0
 #undef DOT1
-#define DOT0_218(off) \
+#define DOT0_270(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x22; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x2; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x42; BYTE $(off/4)
-#define DOT0(off) DOT0_218(off)
-#define DOT1_219(off) \
+#define DOT0(off) DOT0_270(off)
+#define DOT1_271(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x22; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x2; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x42; BYTE $(off/4)
-#define DOT1(off) DOT1_219(off)
+#define DOT1(off) DOT1_271(off)
 // func mulDotsBF16x3(a *mulArgs)
 TEXT ·mulDotsBF16x3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -10628,7 +12152,7 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_40()
+	CLEAR_50()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -10640,7 +12164,7 @@ part0:
 	ADDQ $8, DX
 	DECQ BX
 	JNZ part0
-	ADD_99()
+	ADD_123()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -10655,18 +12179,18 @@ part0:
 
 #undef DOT0
 #undef DOT1
-#define DOT0_220(off) \
+#define DOT0_272(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x22; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x2; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x42; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x74; BYTE $0xa; BYTE $(off/4)
-#define DOT0(off) DOT0_220(off)
-#define DOT1_221(off) \
+#define DOT0(off) DOT0_272(off)
+#define DOT1_273(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x22; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x2; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x42; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x7c; BYTE $0xa; BYTE $(off/4)
-#define DOT1(off) DOT1_221(off)
+#define DOT1(off) DOT1_273(off)
 // func mulDotsBF16x4(a *mulArgs)
 TEXT ·mulDotsBF16x4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -10678,7 +12202,7 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_54()
+	CLEAR_68()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -10690,7 +12214,7 @@ part0:
 	ADDQ $8, DX
 	DECQ BX
 	JNZ part0
-	ADD_103()
+	ADD_127()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -10707,20 +12231,20 @@ part0:
 
 #undef DOT0
 #undef DOT1
-#define DOT0_222(off) \
+#define DOT0_274(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x22; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x2; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x42; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x74; BYTE $0xa; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x52; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x27; BYTE $(off/4)
-#define DOT0(off) DOT0_222(off)
-#define DOT1_223(off) \
+#define DOT0(off) DOT0_274(off)
+#define DOT1_275(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x22; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x2; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x42; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x7c; BYTE $0xa; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x52; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x27; BYTE $(off/4)
-#define DOT1(off) DOT1_223(off)
+#define DOT1(off) DOT1_275(off)
 // func mulDotsBF16x5(a *mulArgs)
 TEXT ·mulDotsBF16x5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -10733,7 +12257,7 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_107()
+	CLEAR_131()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -10746,7 +12270,7 @@ part0:
 	ADDQ $8, R15
 	DECQ BX
 	JNZ part0
-	ADD_108()
+	ADD_132()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -10765,22 +12289,22 @@ part0:
 
 #undef DOT0
 #undef DOT1
-#define DOT0_224(off) \
+#define DOT0_276(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x22; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x2; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x42; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x74; BYTE $0xa; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x52; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x27; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x12; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x7; BYTE $(off/4)
-#define DOT0(off) DOT0_224(off)
-#define DOT1_225(off) \
+#define DOT0(off) DOT0_276(off)
+#define DOT1_277(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x22; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x2; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x42; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x7c; BYTE $0xa; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x52; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x27; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x12; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x7; BYTE $(off/4)
-#define DOT1(off) DOT1_225(off)
+#define DOT1(off) DOT1_277(off)
 // func mulDotsBF16x6(a *mulArgs)
 TEXT ·mulDotsBF16x6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -10793,7 +12317,7 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_112()
+	CLEAR_136()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -10806,7 +12330,7 @@ part0:
 	ADDQ $8, R15
 	DECQ BX
 	JNZ part0
-	ADD_113()
+	ADD_137()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -10827,7 +12351,7 @@ part0:
 
 #undef DOT0
 #undef DOT1
-#define DOT0_226(off) \
+#define DOT0_278(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x22; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x2; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x42; BYTE $(off/4); \
@@ -10835,8 +12359,8 @@ part0:
 	BYTE $0x62; BYTE $0x52; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x27; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x12; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x7; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x12; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x47; BYTE $(off/4)
-#define DOT0(off) DOT0_226(off)
-#define DOT1_227(off) \
+#define DOT0(off) DOT0_278(off)
+#define DOT1_279(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x22; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x2; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x42; BYTE $(off/4); \
@@ -10844,7 +12368,7 @@ part0:
 	BYTE $0x62; BYTE $0x52; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x27; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x12; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x7; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x12; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x47; BYTE $(off/4)
-#define DOT1(off) DOT1_227(off)
+#define DOT1(off) DOT1_279(off)
 // func mulDotsBF16x7(a *mulArgs)
 TEXT ·mulDotsBF16x7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -10857,7 +12381,7 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_117()
+	CLEAR_141()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -10870,7 +12394,7 @@ part0:
 	ADDQ $8, R15
 	DECQ BX
 	JNZ part0
-	ADD_118()
+	ADD_142()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -10893,7 +12417,7 @@ part0:
 
 #undef DOT0
 #undef DOT1
-#define DOT0_228(off) \
+#define DOT0_280(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x22; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x2; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x42; BYTE $(off/4); \
@@ -10902,8 +12426,8 @@ part0:
 	BYTE $0x62; BYTE $0x12; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x7; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x12; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x47; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x12; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x74; BYTE $0xf; BYTE $(off/4)
-#define DOT0(off) DOT0_228(off)
-#define DOT1_229(off) \
+#define DOT0(off) DOT0_280(off)
+#define DOT1_281(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x22; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x2; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x42; BYTE $(off/4); \
@@ -10912,7 +12436,7 @@ part0:
 	BYTE $0x62; BYTE $0x12; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x7; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x12; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x47; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x12; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x7c; BYTE $0xf; BYTE $(off/4)
-#define DOT1(off) DOT1_229(off)
+#define DOT1(off) DOT1_281(off)
 // func mulDotsBF16x8(a *mulArgs)
 TEXT ·mulDotsBF16x8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -10925,7 +12449,7 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_122()
+	CLEAR_146()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -10938,7 +12462,7 @@ part0:
 	ADDQ $8, R15
 	DECQ BX
 	JNZ part0
-	ADD_123()
+	ADD_147()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -10963,7 +12487,7 @@ part0:
 
 #undef DOT0
 #undef DOT1
-#define DOT0_230(off) \
+#define DOT0_282(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x22; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x2; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x42; BYTE $(off/4); \
@@ -10973,8 +12497,8 @@ part0:
 	BYTE $0x62; BYTE $0x12; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x47; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x12; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x74; BYTE $0xf; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xc2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x24; BYTE $(off/4)
-#define DOT0(off) DOT0_230(off)
-#define DOT1_231(off) \
+#define DOT0(off) DOT0_282(off)
+#define DOT1_283(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x22; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x2; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x42; BYTE $(off/4); \
@@ -10984,7 +12508,7 @@ part0:
 	BYTE $0x62; BYTE $0x12; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x47; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x12; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x7c; BYTE $0xf; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xc2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x24; BYTE $(off/4)
-#define DOT1(off) DOT1_231(off)
+#define DOT1(off) DOT1_283(off)
 // func mulDotsBF16x9(a *mulArgs)
 TEXT ·mulDotsBF16x9(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -10998,7 +12522,7 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_128()
+	CLEAR_152()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -11012,7 +12536,7 @@ part0:
 	ADDQ $8, R12
 	DECQ BX
 	JNZ part0
-	ADD_129()
+	ADD_153()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -11039,7 +12563,7 @@ part0:
 
 #undef DOT0
 #undef DOT1
-#define DOT0_232(off) \
+#define DOT0_284(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x22; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x2; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x42; BYTE $(off/4); \
@@ -11050,8 +12574,8 @@ part0:
 	BYTE $0x62; BYTE $0x12; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x74; BYTE $0xf; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xc2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x24; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x82; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x4; BYTE $(off/4)
-#define DOT0(off) DOT0_232(off)
-#define DOT1_233(off) \
+#define DOT0(off) DOT0_284(off)
+#define DOT1_285(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x22; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x2; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x42; BYTE $(off/4); \
@@ -11062,7 +12586,7 @@ part0:
 	BYTE $0x62; BYTE $0x12; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x7c; BYTE $0xf; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xc2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x24; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x82; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x4; BYTE $(off/4)
-#define DOT1(off) DOT1_233(off)
+#define DOT1(off) DOT1_285(off)
 // func mulDotsBF16x10(a *mulArgs)
 TEXT ·mulDotsBF16x10(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -11076,7 +12600,7 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_134()
+	CLEAR_158()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -11090,7 +12614,7 @@ part0:
 	ADDQ $8, R12
 	DECQ BX
 	JNZ part0
-	ADD_135()
+	ADD_159()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -11119,7 +12643,7 @@ part0:
 
 #undef DOT0
 #undef DOT1
-#define DOT0_234(off) \
+#define DOT0_286(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x22; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x2; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x42; BYTE $(off/4); \
@@ -11131,8 +12655,8 @@ part0:
 	BYTE $0x62; BYTE $0xc2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x24; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x82; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x4; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x82; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x44; BYTE $(off/4)
-#define DOT0(off) DOT0_234(off)
-#define DOT1_235(off) \
+#define DOT0(off) DOT0_286(off)
+#define DOT1_287(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x22; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x2; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x42; BYTE $(off/4); \
@@ -11144,7 +12668,7 @@ part0:
 	BYTE $0x62; BYTE $0xc2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x24; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x82; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x4; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x82; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x44; BYTE $(off/4)
-#define DOT1(off) DOT1_235(off)
+#define DOT1(off) DOT1_287(off)
 // func mulDotsBF16x11(a *mulArgs)
 TEXT ·mulDotsBF16x11(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -11158,7 +12682,7 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_140()
+	CLEAR_164()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -11172,7 +12696,7 @@ part0:
 	ADDQ $8, R12
 	DECQ BX
 	JNZ part0
-	ADD_141()
+	ADD_165()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -11203,7 +12727,7 @@ part0:
 
 #undef DOT0
 #undef DOT1
-#define DOT0_236(off) \
+#define DOT0_288(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x22; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x2; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x42; BYTE $(off/4); \
@@ -11216,8 +12740,8 @@ part0:
 	BYTE $0x62; BYTE $0x82; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x4; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x82; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x44; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x82; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x74; BYTE $0xc; BYTE $(off/4)
-#define DOT0(off) DOT0_236(off)
-#define DOT1_237(off) \
+#define DOT0(off) DOT0_288(off)
+#define DOT1_289(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x22; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x2; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x42; BYTE $(off/4); \
@@ -11230,7 +12754,7 @@ part0:
 	BYTE $0x62; BYTE $0x82; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x4; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x82; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x44; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x82; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x7c; BYTE $0xc; BYTE $(off/4)
-#define DOT1(off) DOT1_237(off)
+#define DOT1(off) DOT1_289(off)
 // func mulDotsBF16x12(a *mulArgs)
 TEXT ·mulDotsBF16x12(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -11244,7 +12768,7 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_146()
+	CLEAR_170()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -11258,7 +12782,7 @@ part0:
 	ADDQ $8, R12
 	DECQ BX
 	JNZ part0
-	ADD_147()
+	ADD_171()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14

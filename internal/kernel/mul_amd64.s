@@ -160,9 +160,55 @@ panel:
 	VMOVUPS Y0, 32(R14)
 	CLEARY_0()
 group0:
-	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y2, Y2, Y2
+#define CLEAR_1() \
+	VPXOR Y2, Y2, Y2; \
 	VPXOR Y3, Y3, Y3
+	CLEAR_1()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_2() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	VPSRLW X11, Y8, Y8; \
+	VPAND plane15<>(SB), Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPSRLW X11, Y9, Y9; \
+	VPAND plane15<>(SB), Y9, Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	VPMADDUBSW Y11, Y8, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y2, Y2; \
+	VPMADDUBSW Y11, Y9, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y3, Y3; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_2()
+	JNE high0
+#define SHIFT_3() \
+	VPSLLD $8, Y2, Y2; \
+	VPSLLD $8, Y3, Y3
+	SHIFT_3()
+started0:
+	MOVQ mulArgs_lines(AX), CX
 part0:
 	PREFETCHT0 2048(SI)
 	VMOVDQU 0(SI), Y8
@@ -267,7 +313,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-#define FINISH_1() \
+#define FINISH_4() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX)(R11*1), Y12; \
@@ -286,7 +332,7 @@ scaled0:
 	VCVTDQ2PS Y1, Y1; \
 	VFMADD231PS Y1, Y12, Y13; \
 	VMOVUPS Y13, 32(R14)
-	FINISH_1()
+	FINISH_4()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -314,7 +360,7 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-#define CLEARY_2() \
+#define CLEARY_5() \
 	VPXOR Y0, Y0, Y0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Y0, 0(R14); \
@@ -322,13 +368,68 @@ panel:
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Y0, 0(R14); \
 	VMOVUPS Y0, 32(R14)
-	CLEARY_2()
+	CLEARY_5()
 group0:
-	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
-	VPXOR Y6, Y6, Y6
+#define CLEAR_6() \
+	VPXOR Y4, Y4, Y4; \
+	VPXOR Y5, Y5, Y5; \
+	VPXOR Y6, Y6, Y6; \
 	VPXOR Y7, Y7, Y7
+	CLEAR_6()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_7() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	VPSRLW X11, Y8, Y8; \
+	VPAND plane15<>(SB), Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPSRLW X11, Y9, Y9; \
+	VPAND plane15<>(SB), Y9, Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	VPMADDUBSW Y11, Y8, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y4, Y4; \
+	VPMADDUBSW Y11, Y9, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y5, Y5; \
+	VPBROADCASTD 12(R14), Y11; \
+	VPMADDUBSW Y11, Y8, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y6, Y6; \
+	VPMADDUBSW Y11, Y9, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y7, Y7; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_7()
+	JNE high0
+#define SHIFT_8() \
+	VPSLLD $8, Y4, Y4; \
+	VPSLLD $8, Y5, Y5; \
+	VPSLLD $8, Y6, Y6; \
+	VPSLLD $8, Y7, Y7
+	SHIFT_8()
+started0:
+	MOVQ mulArgs_lines(AX), CX
 part0:
 	PREFETCHT0 2048(SI)
 	VMOVDQU 0(SI), Y8
@@ -477,7 +578,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-#define FINISH_3() \
+#define FINISH_9() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX)(R11*1), Y12; \
@@ -514,7 +615,7 @@ scaled0:
 	VCVTDQ2PS Y3, Y3; \
 	VFMADD231PS Y3, Y12, Y13; \
 	VMOVUPS Y13, 32(R14)
-	FINISH_3()
+	FINISH_9()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -525,7 +626,7 @@ scaled0:
 	RET
 
 // func mulFast4AVX2x3(a *mulArgs)
-TEXT ·mulFast4AVX2x3(SB), 0, $6232-8
+TEXT ·mulFast4AVX2x3(SB), 0, $6240-8
 	NO_LOCAL_POINTERS
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
@@ -534,7 +635,7 @@ TEXT ·mulFast4AVX2x3(SB), 0, $6232-8
 	LEAQ (R8)(R8*2), R9
 	MOVQ mulArgs_gStride(AX), R13
 	LEAQ (R13)(R13*2), BX
-	LEAQ 87(SP), R15
+	LEAQ 95(SP), R15
 	ANDQ $-32, R15
 	MOVQ mulArgs_wide(AX), CX
 	MOVQ $64, R14
@@ -549,7 +650,7 @@ TEXT ·mulFast4AVX2x3(SB), 0, $6232-8
 	SHRQ CX, R14
 	MOVQ R14, 48(SP)
 panel:
-#define CLEARY_4() \
+#define CLEARY_10() \
 	VPXOR Y0, Y0, Y0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Y0, 0(R14); \
@@ -560,7 +661,7 @@ panel:
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Y0, 0(R14); \
 	VMOVUPS Y0, 32(R14)
-	CLEARY_4()
+	CLEARY_10()
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
@@ -751,6 +852,103 @@ part:
 	ADDQ 32(SP), SI
 	DECQ 16(SP)
 	JNZ group
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ highsDone
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), BX
+	ADDQ R10, BX
+	MOVQ SI, 56(SP)
+	MOVQ 24(SP), SI
+	MOVQ 8(SP), CX
+	MOVQ CX, 16(SP)
+highs:
+	MOVL (BX), CX
+	TESTL CX, CX
+	JEQ noHigh
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+high:
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX
+	MOVL (R14)(CX*1), CX
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX
+	VMOVD 8(CX), X11
+	MOVL 0(CX), CX
+	VMOVDQU 0(SI)(CX*1), Y8
+	VPSRLW X11, Y8, Y8
+	VPAND plane15<>(SB), Y8, Y8
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX
+	MOVL (R14)(CX*1), CX
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX
+	VMOVD 8(CX), X11
+	MOVL 0(CX), CX
+	VMOVDQU 32(SI)(CX*1), Y9
+	VPSRLW X11, Y9, Y9
+	VPAND plane15<>(SB), Y9, Y9
+	VPBROADCASTD 8(R14), Y11
+	VPMADDUBSW Y11, Y8, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y0, Y0
+	VPMADDUBSW Y11, Y9, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y1, Y1
+	VPBROADCASTD 12(R14), Y11
+	VPMADDUBSW Y11, Y8, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y2, Y2
+	VPMADDUBSW Y11, Y9, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y3, Y3
+	VPBROADCASTD 16(R14), Y11
+	VPMADDUBSW Y11, Y8, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y4, Y4
+	VPMADDUBSW Y11, Y9, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y5, Y5
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX
+	MOVL 4(R14)(CX*1), CX
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14
+	TESTL CX, CX
+	JNE high
+	VPSLLD $8, Y0, Y0
+	VPSLLD $8, Y1, Y1
+	VPSLLD $8, Y2, Y2
+	VPSLLD $8, Y3, Y3
+	VPSLLD $8, Y4, Y4
+	VPSLLD $8, Y5, Y5
+	VPADDD 0(R15), Y0, Y0
+	VMOVDQU Y0, 0(R15)
+	VPADDD 32(R15), Y1, Y1
+	VMOVDQU Y1, 32(R15)
+	VPADDD 64(R15), Y2, Y2
+	VMOVDQU Y2, 64(R15)
+	VPADDD 96(R15), Y3, Y3
+	VMOVDQU Y3, 96(R15)
+	VPADDD 128(R15), Y4, Y4
+	VMOVDQU Y4, 128(R15)
+	VPADDD 160(R15), Y5, Y5
+	VMOVDQU Y5, 160(R15)
+noHigh:
+	ADDQ $4, BX
+	ADDQ 40(SP), SI
+	ADDQ 32(SP), SI
+	MOVQ mulArgs_lines(AX), CX
+	IMULQ $192, CX
+	ADDQ CX, R15
+	DECQ 16(SP)
+	JNZ highs
+	MOVQ 56(SP), SI
+	LEAQ 95(SP), R15
+	ANDQ $-32, R15
+	LEAQ (R13)(R13*2), BX
+highsDone:
+	VPBROADCASTD nibbles<>(SB), Y14
+	VPBROADCASTD ones16<>(SB), Y15
 	MOVQ DI, R14
 	VMOVUPS 0(R14), Y0
 	VMOVUPS 32(R14), Y1
@@ -991,7 +1189,7 @@ finished:
 	RET
 
 // func mulFast4AVX2x4(a *mulArgs)
-TEXT ·mulFast4AVX2x4(SB), 0, $8280-8
+TEXT ·mulFast4AVX2x4(SB), 0, $8288-8
 	NO_LOCAL_POINTERS
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
@@ -1000,7 +1198,7 @@ TEXT ·mulFast4AVX2x4(SB), 0, $8280-8
 	LEAQ (R8)(R8*2), R9
 	MOVQ mulArgs_gStride(AX), R13
 	LEAQ (R13)(R13*2), BX
-	LEAQ 87(SP), R15
+	LEAQ 95(SP), R15
 	ANDQ $-32, R15
 	MOVQ mulArgs_wide(AX), CX
 	MOVQ $64, R14
@@ -1015,7 +1213,7 @@ TEXT ·mulFast4AVX2x4(SB), 0, $8280-8
 	SHRQ CX, R14
 	MOVQ R14, 48(SP)
 panel:
-#define CLEARY_5() \
+#define CLEARY_11() \
 	VPXOR Y0, Y0, Y0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Y0, 0(R14); \
@@ -1029,7 +1227,7 @@ panel:
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Y0, 0(R14); \
 	VMOVUPS Y0, 32(R14)
-	CLEARY_5()
+	CLEARY_11()
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
@@ -1262,6 +1460,118 @@ part:
 	ADDQ 32(SP), SI
 	DECQ 16(SP)
 	JNZ group
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ highsDone
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), BX
+	ADDQ R10, BX
+	MOVQ SI, 56(SP)
+	MOVQ 24(SP), SI
+	MOVQ 8(SP), CX
+	MOVQ CX, 16(SP)
+highs:
+	MOVL (BX), CX
+	TESTL CX, CX
+	JEQ noHigh
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+high:
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX
+	MOVL (R14)(CX*1), CX
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX
+	VMOVD 8(CX), X11
+	MOVL 0(CX), CX
+	VMOVDQU 0(SI)(CX*1), Y8
+	VPSRLW X11, Y8, Y8
+	VPAND plane15<>(SB), Y8, Y8
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX
+	MOVL (R14)(CX*1), CX
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX
+	VMOVD 8(CX), X11
+	MOVL 0(CX), CX
+	VMOVDQU 32(SI)(CX*1), Y9
+	VPSRLW X11, Y9, Y9
+	VPAND plane15<>(SB), Y9, Y9
+	VPBROADCASTD 8(R14), Y11
+	VPMADDUBSW Y11, Y8, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y0, Y0
+	VPMADDUBSW Y11, Y9, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y1, Y1
+	VPBROADCASTD 12(R14), Y11
+	VPMADDUBSW Y11, Y8, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y2, Y2
+	VPMADDUBSW Y11, Y9, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y3, Y3
+	VPBROADCASTD 16(R14), Y11
+	VPMADDUBSW Y11, Y8, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y4, Y4
+	VPMADDUBSW Y11, Y9, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y5, Y5
+	VPBROADCASTD 20(R14), Y11
+	VPMADDUBSW Y11, Y8, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y6, Y6
+	VPMADDUBSW Y11, Y9, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y7, Y7
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX
+	MOVL 4(R14)(CX*1), CX
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14
+	TESTL CX, CX
+	JNE high
+	VPSLLD $8, Y0, Y0
+	VPSLLD $8, Y1, Y1
+	VPSLLD $8, Y2, Y2
+	VPSLLD $8, Y3, Y3
+	VPSLLD $8, Y4, Y4
+	VPSLLD $8, Y5, Y5
+	VPSLLD $8, Y6, Y6
+	VPSLLD $8, Y7, Y7
+	VPADDD 0(R15), Y0, Y0
+	VMOVDQU Y0, 0(R15)
+	VPADDD 32(R15), Y1, Y1
+	VMOVDQU Y1, 32(R15)
+	VPADDD 64(R15), Y2, Y2
+	VMOVDQU Y2, 64(R15)
+	VPADDD 96(R15), Y3, Y3
+	VMOVDQU Y3, 96(R15)
+	VPADDD 128(R15), Y4, Y4
+	VMOVDQU Y4, 128(R15)
+	VPADDD 160(R15), Y5, Y5
+	VMOVDQU Y5, 160(R15)
+	VPADDD 192(R15), Y6, Y6
+	VMOVDQU Y6, 192(R15)
+	VPADDD 224(R15), Y7, Y7
+	VMOVDQU Y7, 224(R15)
+noHigh:
+	ADDQ $4, BX
+	ADDQ 40(SP), SI
+	ADDQ 32(SP), SI
+	MOVQ mulArgs_lines(AX), CX
+	IMULQ $256, CX
+	ADDQ CX, R15
+	DECQ 16(SP)
+	JNZ highs
+	MOVQ 56(SP), SI
+	LEAQ 95(SP), R15
+	ANDQ $-32, R15
+	LEAQ (R13)(R13*2), BX
+highsDone:
+	VPBROADCASTD nibbles<>(SB), Y14
+	VPBROADCASTD ones16<>(SB), Y15
 	MOVQ DI, R14
 	VMOVUPS 0(R14), Y0
 	VMOVUPS 32(R14), Y1
@@ -1569,9 +1879,49 @@ panel:
 	SUBQ R10, R12
 	CLEARY_0()
 group0:
-	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y0, Y0, Y0
+#define CLEAR_12() \
+	VPXOR Y0, Y0, Y0; \
 	VPXOR Y1, Y1, Y1
+	CLEAR_12()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_13() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	VPMADDUBSW Y11, Y8, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y0, Y0; \
+	VPMADDUBSW Y11, Y9, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y1, Y1; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_13()
+	JNE high0
+#define SHIFT_14() \
+	VPSLLD $8, Y0, Y0; \
+	VPSLLD $8, Y1, Y1
+	SHIFT_14()
+started0:
+	MOVQ mulArgs_lines(AX), CX
 part0:
 	PREFETCHT0 2048(SI)
 	VPXOR 0(SI), Y14, Y8
@@ -1712,7 +2062,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_1()
+	FINISH_4()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -1740,13 +2090,62 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-	CLEARY_2()
+	CLEARY_5()
 group0:
-	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
+#define CLEAR_15() \
+	VPXOR Y0, Y0, Y0; \
+	VPXOR Y1, Y1, Y1; \
+	VPXOR Y2, Y2, Y2; \
 	VPXOR Y3, Y3, Y3
+	CLEAR_15()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_16() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	VPMADDUBSW Y11, Y8, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y0, Y0; \
+	VPMADDUBSW Y11, Y9, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y1, Y1; \
+	VPBROADCASTD 12(R14), Y11; \
+	VPMADDUBSW Y11, Y8, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y2, Y2; \
+	VPMADDUBSW Y11, Y9, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y3, Y3; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_16()
+	JNE high0
+#define SHIFT_17() \
+	VPSLLD $8, Y0, Y0; \
+	VPSLLD $8, Y1, Y1; \
+	VPSLLD $8, Y2, Y2; \
+	VPSLLD $8, Y3, Y3
+	SHIFT_17()
+started0:
+	MOVQ mulArgs_lines(AX), CX
 part0:
 	PREFETCHT0 2048(SI)
 	VPXOR 0(SI), Y14, Y8
@@ -1963,7 +2362,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_3()
+	FINISH_9()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -1991,15 +2390,73 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-	CLEARY_4()
+	CLEARY_10()
 group0:
-	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-	VPXOR Y4, Y4, Y4
+#define CLEAR_18() \
+	VPXOR Y0, Y0, Y0; \
+	VPXOR Y1, Y1, Y1; \
+	VPXOR Y2, Y2, Y2; \
+	VPXOR Y3, Y3, Y3; \
+	VPXOR Y4, Y4, Y4; \
 	VPXOR Y5, Y5, Y5
+	CLEAR_18()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_19() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	VPMADDUBSW Y11, Y8, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y0, Y0; \
+	VPMADDUBSW Y11, Y9, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y1, Y1; \
+	VPBROADCASTD 12(R14), Y11; \
+	VPMADDUBSW Y11, Y8, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y2, Y2; \
+	VPMADDUBSW Y11, Y9, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y3, Y3; \
+	VPBROADCASTD 16(R14), Y11; \
+	VPMADDUBSW Y11, Y8, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y4, Y4; \
+	VPMADDUBSW Y11, Y9, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y5, Y5; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_19()
+	JNE high0
+#define SHIFT_20() \
+	VPSLLD $8, Y0, Y0; \
+	VPSLLD $8, Y1, Y1; \
+	VPSLLD $8, Y2, Y2; \
+	VPSLLD $8, Y3, Y3; \
+	VPSLLD $8, Y4, Y4; \
+	VPSLLD $8, Y5, Y5
+	SHIFT_20()
+started0:
+	MOVQ mulArgs_lines(AX), CX
 part0:
 	PREFETCHT0 2048(SI)
 	VPXOR 0(SI), Y14, Y8
@@ -2292,7 +2749,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-#define FINISH_6() \
+#define FINISH_21() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX)(R11*1), Y12; \
@@ -2347,7 +2804,7 @@ scaled0:
 	VCVTDQ2PS Y5, Y5; \
 	VFMADD231PS Y5, Y12, Y13; \
 	VMOVUPS Y13, 32(R14)
-	FINISH_6()
+	FINISH_21()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -2375,17 +2832,84 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-	CLEARY_5()
+	CLEARY_11()
 group0:
-	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
-	VPXOR Y6, Y6, Y6
+#define CLEAR_22() \
+	VPXOR Y0, Y0, Y0; \
+	VPXOR Y1, Y1, Y1; \
+	VPXOR Y2, Y2, Y2; \
+	VPXOR Y3, Y3, Y3; \
+	VPXOR Y4, Y4, Y4; \
+	VPXOR Y5, Y5, Y5; \
+	VPXOR Y6, Y6, Y6; \
 	VPXOR Y7, Y7, Y7
+	CLEAR_22()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_23() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	VPMADDUBSW Y11, Y8, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y0, Y0; \
+	VPMADDUBSW Y11, Y9, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y1, Y1; \
+	VPBROADCASTD 12(R14), Y11; \
+	VPMADDUBSW Y11, Y8, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y2, Y2; \
+	VPMADDUBSW Y11, Y9, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y3, Y3; \
+	VPBROADCASTD 16(R14), Y11; \
+	VPMADDUBSW Y11, Y8, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y4, Y4; \
+	VPMADDUBSW Y11, Y9, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y5, Y5; \
+	VPBROADCASTD 20(R14), Y11; \
+	VPMADDUBSW Y11, Y8, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y6, Y6; \
+	VPMADDUBSW Y11, Y9, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y7, Y7; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_23()
+	JNE high0
+#define SHIFT_24() \
+	VPSLLD $8, Y0, Y0; \
+	VPSLLD $8, Y1, Y1; \
+	VPSLLD $8, Y2, Y2; \
+	VPSLLD $8, Y3, Y3; \
+	VPSLLD $8, Y4, Y4; \
+	VPSLLD $8, Y5, Y5; \
+	VPSLLD $8, Y6, Y6; \
+	VPSLLD $8, Y7, Y7
+	SHIFT_24()
+started0:
+	MOVQ mulArgs_lines(AX), CX
 part0:
 	PREFETCHT0 2048(SI)
 	VPXOR 0(SI), Y14, Y8
@@ -2754,7 +3278,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-#define FINISH_7() \
+#define FINISH_25() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX)(R11*1), Y12; \
@@ -2827,7 +3351,7 @@ scaled0:
 	VCVTDQ2PS Y7, Y7; \
 	VFMADD231PS Y7, Y12, Y13; \
 	VMOVUPS Y13, 32(R14)
-	FINISH_7()
+	FINISH_25()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -2854,12 +3378,7 @@ panel:
 group0:
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $2, CX
-#define CLEAR_8() \
-	VPXOR Y0, Y0, Y0; \
-	VPXOR Y1, Y1, Y1; \
-	VPXOR Y2, Y2, Y2; \
-	VPXOR Y3, Y3, Y3
-	CLEAR_8()
+	CLEAR_15()
 part0:
 	PREFETCHT0 2048(SI)
 	VMOVUPS 0(SI), Y8
@@ -2936,10 +3455,10 @@ part0:
 	ADDQ $32, DX
 	DECQ CX
 	JNZ part0
-#define ADD_9() \
+#define ADD_26() \
 	VADDPS Y1, Y0, Y0; \
 	VADDPS Y3, Y2, Y2
-	ADD_9()
+	ADD_26()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Y8
@@ -2959,7 +3478,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-#define FINISH_10() \
+#define FINISH_27() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Y15; \
@@ -2971,7 +3490,7 @@ scaled0:
 	VFMADD231PS Y15, Y11, Y3; \
 	VFMADD231PS Y2, Y9, Y3; \
 	VMOVUPS Y3, 32(R14)
-	FINISH_10()
+	FINISH_27()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -2994,20 +3513,11 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_2()
+	CLEARY_5()
 group0:
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $2, CX
-#define CLEAR_11() \
-	VPXOR Y0, Y0, Y0; \
-	VPXOR Y1, Y1, Y1; \
-	VPXOR Y2, Y2, Y2; \
-	VPXOR Y3, Y3, Y3; \
-	VPXOR Y4, Y4, Y4; \
-	VPXOR Y5, Y5, Y5; \
-	VPXOR Y6, Y6, Y6; \
-	VPXOR Y7, Y7, Y7
-	CLEAR_11()
+	CLEAR_22()
 part0:
 	PREFETCHT0 2048(SI)
 	VMOVUPS 0(SI), Y8
@@ -3108,12 +3618,12 @@ part0:
 	ADDQ $32, DX
 	DECQ CX
 	JNZ part0
-#define ADD_12() \
+#define ADD_28() \
 	VADDPS Y1, Y0, Y0; \
 	VADDPS Y3, Y2, Y2; \
 	VADDPS Y5, Y4, Y4; \
 	VADDPS Y7, Y6, Y6
-	ADD_12()
+	ADD_28()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Y8
@@ -3133,7 +3643,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-#define FINISH_13() \
+#define FINISH_29() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Y15; \
@@ -3156,7 +3666,7 @@ scaled0:
 	VFMADD231PS Y15, Y11, Y7; \
 	VFMADD231PS Y6, Y9, Y7; \
 	VMOVUPS Y7, 32(R14)
-	FINISH_13()
+	FINISH_29()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -3179,7 +3689,7 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-#define CLEARY_14() \
+#define CLEARY_30() \
 	VPXOR Y0, Y0, Y0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Y0, 0(R14); \
@@ -3187,18 +3697,11 @@ panel:
 	VMOVUPS Y0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Y0, 0(R14)
-	CLEARY_14()
+	CLEARY_30()
 group0:
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $2, CX
-#define CLEAR_15() \
-	VPXOR Y0, Y0, Y0; \
-	VPXOR Y1, Y1, Y1; \
-	VPXOR Y2, Y2, Y2; \
-	VPXOR Y3, Y3, Y3; \
-	VPXOR Y4, Y4, Y4; \
-	VPXOR Y5, Y5, Y5
-	CLEAR_15()
+	CLEAR_18()
 part0:
 	VMOVUPS 0(SI), Y8
 	VPAND Y14, Y8, Y10
@@ -3275,11 +3778,11 @@ part0:
 	ADDQ $32, DX
 	DECQ CX
 	JNZ part0
-#define ADD_16() \
+#define ADD_31() \
 	VADDPS Y1, Y0, Y0; \
 	VADDPS Y3, Y2, Y2; \
 	VADDPS Y5, Y4, Y4
-	ADD_16()
+	ADD_31()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Y8
@@ -3293,7 +3796,7 @@ wide0:
 	VMOVUPS 64(SI), Y9
 	ADDQ $128, SI
 scaled0:
-#define FINISH_17() \
+#define FINISH_32() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Y15; \
@@ -3315,7 +3818,7 @@ scaled0:
 	VFMADD231PS Y15, Y9, Y5; \
 	VFMADD231PS Y4, Y8, Y5; \
 	VMOVUPS Y5, 0(R14)
-	FINISH_17()
+	FINISH_32()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -3323,7 +3826,7 @@ scaled0:
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_sum(AX), R10
-#define CLEARY_18() \
+#define CLEARY_33() \
 	VPXOR Y0, Y0, Y0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Y0, 32(R14); \
@@ -3331,11 +3834,11 @@ scaled0:
 	VMOVUPS Y0, 32(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Y0, 32(R14)
-	CLEARY_18()
+	CLEARY_33()
 group1:
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $2, CX
-	CLEAR_15()
+	CLEAR_18()
 part1:
 	VMOVUPS 32(SI), Y8
 	VPAND Y14, Y8, Y10
@@ -3412,7 +3915,7 @@ part1:
 	ADDQ $32, DX
 	DECQ CX
 	JNZ part1
-	ADD_16()
+	ADD_31()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide1
 	VPMOVZXWD 16(SI), Y8
@@ -3426,7 +3929,7 @@ wide1:
 	VMOVUPS 96(SI), Y9
 	ADDQ $128, SI
 scaled1:
-#define FINISH_19() \
+#define FINISH_34() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Y15; \
@@ -3448,7 +3951,7 @@ scaled1:
 	VFMADD231PS Y15, Y9, Y5; \
 	VFMADD231PS Y4, Y8, Y5; \
 	VMOVUPS Y5, 32(R14)
-	FINISH_19()
+	FINISH_34()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group1
@@ -3472,7 +3975,7 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-#define CLEARY_20() \
+#define CLEARY_35() \
 	VPXOR Y0, Y0, Y0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Y0, 0(R14); \
@@ -3482,11 +3985,11 @@ panel:
 	VMOVUPS Y0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Y0, 0(R14)
-	CLEARY_20()
+	CLEARY_35()
 group0:
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $2, CX
-	CLEAR_11()
+	CLEAR_22()
 part0:
 	VMOVUPS 0(SI), Y8
 	VPAND Y14, Y8, Y10
@@ -3579,7 +4082,7 @@ part0:
 	ADDQ $32, DX
 	DECQ CX
 	JNZ part0
-	ADD_12()
+	ADD_28()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Y8
@@ -3593,7 +4096,7 @@ wide0:
 	VMOVUPS 64(SI), Y9
 	ADDQ $128, SI
 scaled0:
-#define FINISH_21() \
+#define FINISH_36() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Y15; \
@@ -3622,7 +4125,7 @@ scaled0:
 	VFMADD231PS Y15, Y9, Y7; \
 	VFMADD231PS Y6, Y8, Y7; \
 	VMOVUPS Y7, 0(R14)
-	FINISH_21()
+	FINISH_36()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -3630,7 +4133,7 @@ scaled0:
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_sum(AX), R10
-#define CLEARY_22() \
+#define CLEARY_37() \
 	VPXOR Y0, Y0, Y0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Y0, 32(R14); \
@@ -3640,11 +4143,11 @@ scaled0:
 	VMOVUPS Y0, 32(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Y0, 32(R14)
-	CLEARY_22()
+	CLEARY_37()
 group1:
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $2, CX
-	CLEAR_11()
+	CLEAR_22()
 part1:
 	VMOVUPS 32(SI), Y8
 	VPAND Y14, Y8, Y10
@@ -3737,7 +4240,7 @@ part1:
 	ADDQ $32, DX
 	DECQ CX
 	JNZ part1
-	ADD_12()
+	ADD_28()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide1
 	VPMOVZXWD 16(SI), Y8
@@ -3751,7 +4254,7 @@ wide1:
 	VMOVUPS 96(SI), Y9
 	ADDQ $128, SI
 scaled1:
-#define FINISH_23() \
+#define FINISH_38() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Y15; \
@@ -3780,7 +4283,7 @@ scaled1:
 	VFMADD231PS Y15, Y9, Y7; \
 	VFMADD231PS Y6, Y8, Y7; \
 	VMOVUPS Y7, 32(R14)
-	FINISH_23()
+	FINISH_38()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group1
@@ -3808,7 +4311,7 @@ panel:
 group0:
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_8()
+	CLEAR_15()
 part0:
 	PREFETCHT0 2048(SI)
 	VMOVUPS 0(SI), Y8
@@ -3849,7 +4352,7 @@ part0:
 	ADDQ $16, DX
 	DECQ CX
 	JNZ part0
-	ADD_9()
+	ADD_26()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Y8
@@ -3869,7 +4372,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_10()
+	FINISH_27()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -3892,11 +4395,11 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_2()
+	CLEARY_5()
 group0:
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_11()
+	CLEAR_22()
 part0:
 	PREFETCHT0 2048(SI)
 	VMOVUPS 0(SI), Y8
@@ -3949,7 +4452,7 @@ part0:
 	ADDQ $16, DX
 	DECQ CX
 	JNZ part0
-	ADD_12()
+	ADD_28()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Y8
@@ -3969,7 +4472,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_13()
+	FINISH_29()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -3992,11 +4495,11 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_14()
+	CLEARY_30()
 group0:
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_15()
+	CLEAR_18()
 part0:
 	VMOVUPS 0(SI), Y8
 	VPAND Y14, Y8, Y10
@@ -4037,7 +4540,7 @@ part0:
 	ADDQ $16, DX
 	DECQ CX
 	JNZ part0
-	ADD_16()
+	ADD_31()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Y8
@@ -4051,7 +4554,7 @@ wide0:
 	VMOVUPS 64(SI), Y9
 	ADDQ $128, SI
 scaled0:
-	FINISH_17()
+	FINISH_32()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -4059,11 +4562,11 @@ scaled0:
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_18()
+	CLEARY_33()
 group1:
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_15()
+	CLEAR_18()
 part1:
 	VMOVUPS 32(SI), Y8
 	VPAND Y14, Y8, Y10
@@ -4104,7 +4607,7 @@ part1:
 	ADDQ $16, DX
 	DECQ CX
 	JNZ part1
-	ADD_16()
+	ADD_31()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide1
 	VPMOVZXWD 16(SI), Y8
@@ -4118,7 +4621,7 @@ wide1:
 	VMOVUPS 96(SI), Y9
 	ADDQ $128, SI
 scaled1:
-	FINISH_19()
+	FINISH_34()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group1
@@ -4142,11 +4645,11 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_20()
+	CLEARY_35()
 group0:
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_11()
+	CLEAR_22()
 part0:
 	VMOVUPS 0(SI), Y8
 	VPAND Y14, Y8, Y10
@@ -4195,7 +4698,7 @@ part0:
 	ADDQ $16, DX
 	DECQ CX
 	JNZ part0
-	ADD_12()
+	ADD_28()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Y8
@@ -4209,7 +4712,7 @@ wide0:
 	VMOVUPS 64(SI), Y9
 	ADDQ $128, SI
 scaled0:
-	FINISH_21()
+	FINISH_36()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -4217,11 +4720,11 @@ scaled0:
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_22()
+	CLEARY_37()
 group1:
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_11()
+	CLEAR_22()
 part1:
 	VMOVUPS 32(SI), Y8
 	VPAND Y14, Y8, Y10
@@ -4270,7 +4773,7 @@ part1:
 	ADDQ $16, DX
 	DECQ CX
 	JNZ part1
-	ADD_12()
+	ADD_28()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide1
 	VPMOVZXWD 16(SI), Y8
@@ -4284,7 +4787,7 @@ wide1:
 	VMOVUPS 96(SI), Y9
 	ADDQ $128, SI
 scaled1:
-	FINISH_23()
+	FINISH_38()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group1
@@ -4306,7 +4809,7 @@ TEXT ·mulBF16AVX2x1(SB), NOSPLIT, $0-8
 panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
-	CLEAR_8()
+	CLEAR_15()
 part0:
 	PREFETCHT0 2048(SI)
 	VMOVUPS 0(SI), Y12
@@ -4338,7 +4841,7 @@ part0:
 	ADDQ $16, DX
 	DECQ BX
 	JNZ part0
-	ADD_9()
+	ADD_26()
 	LEAQ (DI), R14
 	VMOVUPS Y0, 0(R14)
 	VMOVUPS Y2, 32(R14)
@@ -4359,7 +4862,7 @@ TEXT ·mulBF16AVX2x2(SB), NOSPLIT, $0-8
 panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
-	CLEAR_11()
+	CLEAR_22()
 part0:
 	PREFETCHT0 2048(SI)
 	VMOVUPS 0(SI), Y12
@@ -4403,7 +4906,7 @@ part0:
 	ADDQ $16, DX
 	DECQ BX
 	JNZ part0
-	ADD_12()
+	ADD_28()
 	LEAQ (DI), R14
 	VMOVUPS Y0, 0(R14)
 	VMOVUPS Y2, 32(R14)
@@ -4427,7 +4930,7 @@ TEXT ·mulBF16AVX2x3(SB), NOSPLIT, $0-8
 panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
-#define CLEAR_24() \
+#define CLEAR_39() \
 	VPXOR Y0, Y0, Y0; \
 	VPXOR Y1, Y1, Y1; \
 	VPXOR Y2, Y2, Y2; \
@@ -4440,7 +4943,7 @@ panel:
 	VPXOR Y9, Y9, Y9; \
 	VPXOR Y10, Y10, Y10; \
 	VPXOR Y11, Y11, Y11
-	CLEAR_24()
+	CLEAR_39()
 part0:
 	PREFETCHT0 2048(SI)
 	VMOVUPS 0(SI), Y12
@@ -4496,14 +4999,14 @@ part0:
 	ADDQ $16, DX
 	DECQ BX
 	JNZ part0
-#define ADD_25() \
+#define ADD_40() \
 	VADDPS Y1, Y0, Y0; \
 	VADDPS Y3, Y2, Y2; \
 	VADDPS Y5, Y4, Y4; \
 	VADDPS Y7, Y6, Y6; \
 	VADDPS Y9, Y8, Y8; \
 	VADDPS Y11, Y10, Y10
-	ADD_25()
+	ADD_40()
 	LEAQ (DI), R14
 	VMOVUPS Y0, 0(R14)
 	VMOVUPS Y2, 32(R14)
@@ -4529,7 +5032,7 @@ TEXT ·mulF32AVX2x1(SB), NOSPLIT, $0-8
 panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
-	CLEAR_8()
+	CLEAR_15()
 part0:
 	PREFETCHT0 2048(SI)
 	VMOVUPS 0(SI), Y12
@@ -4559,7 +5062,7 @@ part0:
 	ADDQ $16, DX
 	DECQ BX
 	JNZ part0
-	ADD_9()
+	ADD_26()
 	LEAQ (DI), R14
 	VMOVUPS Y0, 0(R14)
 	VMOVUPS Y2, 32(R14)
@@ -4579,7 +5082,7 @@ TEXT ·mulF32AVX2x2(SB), NOSPLIT, $0-8
 panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
-	CLEAR_11()
+	CLEAR_22()
 part0:
 	PREFETCHT0 2048(SI)
 	VMOVUPS 0(SI), Y12
@@ -4621,7 +5124,7 @@ part0:
 	ADDQ $16, DX
 	DECQ BX
 	JNZ part0
-	ADD_12()
+	ADD_28()
 	LEAQ (DI), R14
 	VMOVUPS Y0, 0(R14)
 	VMOVUPS Y2, 32(R14)
@@ -4644,7 +5147,7 @@ TEXT ·mulF32AVX2x3(SB), NOSPLIT, $0-8
 panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
-	CLEAR_24()
+	CLEAR_39()
 part0:
 	PREFETCHT0 2048(SI)
 	VMOVUPS 0(SI), Y12
@@ -4698,7 +5201,7 @@ part0:
 	ADDQ $16, DX
 	DECQ BX
 	JNZ part0
-	ADD_25()
+	ADD_40()
 	LEAQ (DI), R14
 	VMOVUPS Y0, 0(R14)
 	VMOVUPS Y2, 32(R14)
@@ -4732,7 +5235,7 @@ panel:
 group0:
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_8()
+	CLEAR_15()
 part0:
 	PREFETCHT0 2048(SI)
 	VMOVUPS 0(SI), Y8
@@ -4783,13 +5286,13 @@ part0:
 	ADDQ $16, DX
 	DECQ CX
 	JNZ part0
-	ADD_9()
+	ADD_26()
 	VPMOVZXWD 0(SI), Y8
 	VPSLLD $16, Y8, Y8
 	VPMOVZXWD 16(SI), Y9
 	VPSLLD $16, Y9, Y9
 	ADDQ $32, SI
-#define FINISH_26() \
+#define FINISH_41() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Y1; \
@@ -4798,7 +5301,7 @@ part0:
 	VMOVUPS 32(R14), Y3; \
 	VFMADD231PS Y2, Y9, Y3; \
 	VMOVUPS Y3, 32(R14)
-	FINISH_26()
+	FINISH_41()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -4822,11 +5325,11 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_2()
+	CLEARY_5()
 group0:
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_11()
+	CLEAR_22()
 part0:
 	PREFETCHT0 2048(SI)
 	VMOVUPS 0(SI), Y8
@@ -4889,13 +5392,13 @@ part0:
 	ADDQ $16, DX
 	DECQ CX
 	JNZ part0
-	ADD_12()
+	ADD_28()
 	VPMOVZXWD 0(SI), Y8
 	VPSLLD $16, Y8, Y8
 	VPMOVZXWD 16(SI), Y9
 	VPSLLD $16, Y9, Y9
 	ADDQ $32, SI
-#define FINISH_27() \
+#define FINISH_42() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Y1; \
@@ -4912,7 +5415,7 @@ part0:
 	VMOVUPS 32(R14), Y7; \
 	VFMADD231PS Y6, Y9, Y7; \
 	VMOVUPS Y7, 32(R14)
-	FINISH_27()
+	FINISH_42()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -4936,11 +5439,11 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_14()
+	CLEARY_30()
 group0:
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_15()
+	CLEAR_18()
 part0:
 	VMOVUPS 0(SI), Y8
 	VPSLLD $24, Y8, Y10
@@ -4986,11 +5489,11 @@ part0:
 	ADDQ $16, DX
 	DECQ CX
 	JNZ part0
-	ADD_16()
+	ADD_31()
 	VPMOVZXWD 0(SI), Y8
 	VPSLLD $16, Y8, Y8
 	ADDQ $32, SI
-#define FINISH_28() \
+#define FINISH_43() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Y1; \
@@ -5006,7 +5509,7 @@ part0:
 	VMOVUPS 0(R14), Y5; \
 	VFMADD231PS Y4, Y8, Y5; \
 	VMOVUPS Y5, 0(R14)
-	FINISH_28()
+	FINISH_43()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -5014,11 +5517,11 @@ part0:
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_18()
+	CLEARY_33()
 group1:
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_15()
+	CLEAR_18()
 part1:
 	VMOVUPS 32(SI), Y8
 	VPSLLD $24, Y8, Y10
@@ -5064,11 +5567,11 @@ part1:
 	ADDQ $16, DX
 	DECQ CX
 	JNZ part1
-	ADD_16()
+	ADD_31()
 	VPMOVZXWD 16(SI), Y8
 	VPSLLD $16, Y8, Y8
 	ADDQ $32, SI
-#define FINISH_29() \
+#define FINISH_44() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 32(R14), Y1; \
@@ -5084,7 +5587,7 @@ part1:
 	VMOVUPS 32(R14), Y5; \
 	VFMADD231PS Y4, Y8, Y5; \
 	VMOVUPS Y5, 32(R14)
-	FINISH_29()
+	FINISH_44()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group1
@@ -5109,11 +5612,11 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_20()
+	CLEARY_35()
 group0:
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_11()
+	CLEAR_22()
 part0:
 	VMOVUPS 0(SI), Y8
 	VPSLLD $24, Y8, Y10
@@ -5167,11 +5670,11 @@ part0:
 	ADDQ $16, DX
 	DECQ CX
 	JNZ part0
-	ADD_12()
+	ADD_28()
 	VPMOVZXWD 0(SI), Y8
 	VPSLLD $16, Y8, Y8
 	ADDQ $32, SI
-#define FINISH_30() \
+#define FINISH_45() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Y1; \
@@ -5192,7 +5695,7 @@ part0:
 	VMOVUPS 0(R14), Y7; \
 	VFMADD231PS Y6, Y8, Y7; \
 	VMOVUPS Y7, 0(R14)
-	FINISH_30()
+	FINISH_45()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -5200,11 +5703,11 @@ part0:
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_22()
+	CLEARY_37()
 group1:
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_11()
+	CLEAR_22()
 part1:
 	VMOVUPS 32(SI), Y8
 	VPSLLD $24, Y8, Y10
@@ -5258,11 +5761,11 @@ part1:
 	ADDQ $16, DX
 	DECQ CX
 	JNZ part1
-	ADD_12()
+	ADD_28()
 	VPMOVZXWD 16(SI), Y8
 	VPSLLD $16, Y8, Y8
 	ADDQ $32, SI
-#define FINISH_31() \
+#define FINISH_46() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 32(R14), Y1; \
@@ -5283,7 +5786,7 @@ part1:
 	VMOVUPS 32(R14), Y7; \
 	VFMADD231PS Y6, Y8, Y7; \
 	VMOVUPS Y7, 32(R14)
-	FINISH_31()
+	FINISH_46()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group1
@@ -5987,7 +6490,7 @@ cols:
 	RET
 
 // func mulTall4AVX2(a *wideArgs)
-TEXT ·mulTall4AVX2(SB), 0, $14432-8
+TEXT ·mulTall4AVX2(SB), 0, $14448-8
 	NO_LOCAL_POINTERS
 	MOVQ a+0(FP), AX
 	MOVQ wideArgs_w(AX), SI
@@ -5995,7 +6498,7 @@ TEXT ·mulTall4AVX2(SB), 0, $14432-8
 	MOVQ wideArgs_xStride(AX), R8
 	LEAQ (R8)(R8*2), R9
 	MOVQ wideArgs_gStride(AX), R13
-	LEAQ 95(SP), R15
+	LEAQ 111(SP), R15
 	ANDQ $-32, R15
 	MOVQ wideArgs_lines(AX), CX
 	SHRQ $1, CX
@@ -6023,6 +6526,9 @@ block:
 	MOVQ DI, R12
 	MOVQ wideArgs_tiles(AX), CX
 	MOVQ CX, 32(SP)
+	MOVQ wideArgs_outlierArgs+outlierArgs_heads(AX), CX
+	ADDQ 48(SP), CX
+	MOVQ CX, 64(SP)
 	MOVQ R15, BX
 	LEAQ 4096(R15), R14
 	LEAQ 12288(R15), CX
@@ -6922,6 +7428,101 @@ summedPartfalse:
 	DECQ 16(SP)
 	JNZ nextGroup
 finish:
+	CMPQ wideArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ highsDone
+	MOVQ R11, 72(SP)
+	LEAQ 4096(R15), R11
+	MOVQ 64(SP), BX
+	ADDQ R13, 64(SP)
+	MOVQ 8(SP), CX
+	MOVQ CX, 16(SP)
+highs:
+	MOVL (BX), CX
+	TESTL CX, CX
+	JEQ noHigh
+	MOVQ wideArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+high:
+	MOVL (R14), CX
+	VMOVDQU 0(R11)(CX*2), Y8
+	VMOVDQU 32(R11)(CX*2), Y9
+	VPBROADCASTD 8(R14), Y11
+	VPMADDUBSW Y11, Y8, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y0, Y0
+	VPMADDUBSW Y11, Y9, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y1, Y1
+	VPBROADCASTD 12(R14), Y11
+	VPMADDUBSW Y11, Y8, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y2, Y2
+	VPMADDUBSW Y11, Y9, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y3, Y3
+	VPBROADCASTD 16(R14), Y11
+	VPMADDUBSW Y11, Y8, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y4, Y4
+	VPMADDUBSW Y11, Y9, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y5, Y5
+	VPBROADCASTD 20(R14), Y11
+	VPMADDUBSW Y11, Y8, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y6, Y6
+	VPMADDUBSW Y11, Y9, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y7, Y7
+	MOVQ wideArgs_outlierArgs+outlierArgs_back(AX), CX
+	MOVL 4(R14)(CX*1), CX
+	ADDQ wideArgs_outlierArgs+outlierArgs_record(AX), R14
+	TESTL CX, CX
+	JNE high
+	VPSLLD $8, Y0, Y0
+	VPSLLD $8, Y1, Y1
+	VPSLLD $8, Y2, Y2
+	VPSLLD $8, Y3, Y3
+	VPSLLD $8, Y4, Y4
+	VPSLLD $8, Y5, Y5
+	VPSLLD $8, Y6, Y6
+	VPSLLD $8, Y7, Y7
+	VPADDD 0(R15), Y0, Y0
+	VMOVDQU Y0, 0(R15)
+	VPADDD 32(R15), Y1, Y1
+	VMOVDQU Y1, 32(R15)
+	VPADDD 64(R15), Y2, Y2
+	VMOVDQU Y2, 64(R15)
+	VPADDD 96(R15), Y3, Y3
+	VMOVDQU Y3, 96(R15)
+	VPADDD 128(R15), Y4, Y4
+	VMOVDQU Y4, 128(R15)
+	VPADDD 160(R15), Y5, Y5
+	VMOVDQU Y5, 160(R15)
+	VPADDD 192(R15), Y6, Y6
+	VMOVDQU Y6, 192(R15)
+	VPADDD 224(R15), Y7, Y7
+	VMOVDQU Y7, 224(R15)
+noHigh:
+	ADDQ $4, BX
+	ADDQ $256, R15
+	MOVQ wideArgs_lines(AX), CX
+	SHLQ $9, CX
+	ADDQ CX, R11
+	DECQ 16(SP)
+	JNZ highs
+	LEAQ 111(SP), R15
+	ANDQ $-32, R15
+	MOVQ 72(SP), R11
+highsDone:
 	LEAQ (R13)(R13*2), BX
 	CMPQ 48(SP), $0
 	JNE more

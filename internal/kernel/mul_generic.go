@@ -4,7 +4,7 @@ import "math"
 
 // mulGeneric is the specification of every product routine: one activation row against whole panels.
 //
-// Fast, per group ascending, with D = Σ code·q an exact integer:
+// Fast, per group ascending, with D = Σ code·q an exact integer, of outliers Σ code·(256·high + q):
 //
 //	acc = bias·sum + acc
 //	acc = D·(weight scale · activation scale) + acc
@@ -39,7 +39,7 @@ func mulGeneric(m *Matrix, y []float32, a *Acts, r, p, panels int) {
 			denseF32Generic(&acc, w, a.x[r*a.stride:][:roundUp(m.spec.Cols, 4)])
 		case m.spec.Format == DenseBF16:
 			denseBF16Generic(&acc, w, a.x[r*a.stride:][:roundUp(m.spec.Cols, 4)])
-		case a.prec == Fast:
+		case a.codes() == Fast:
 			m.fastGeneric(&acc, w, a, r)
 		default:
 			m.floatsGeneric(&acc, w, a, r)
@@ -55,15 +55,22 @@ func (m *Matrix) fastGeneric(acc *[PanelRows]float32, w []byte, a *Acts, r int) 
 		grp := w[g*m.group:][:m.group]
 		q := a.q[r*a.stride+g*m.spec.Group:][:m.spec.Group]
 		var dot [PanelRows]int32
+		codes, add := grp[:n], dot8
 		switch m.spec.Format {
 		case Codes4:
-			dot4(&dot, grp[:n], q)
+			add = dot4
 		case Codes8:
-			dot8(&dot, grp[:n], q)
 		default:
-			planeBytes(bytes[:], grp[:n], m.spec.Format)
-			dot8(&dot, bytes[:PanelRows*len(q)], q)
+			codes = bytes[:PanelRows*len(q)]
+			planeBytes(codes, grp[:n], m.spec.Format)
 		}
+		if a.prec == Outliers && a.quads[r*m.groups+g] != 0 {
+			add(&dot, codes, a.high[r*a.stride+g*m.spec.Group:][:m.spec.Group])
+			for i := range dot {
+				dot[i] *= highUnit
+			}
+		}
+		add(&dot, codes, q)
 		xs, sum := a.scale[r*m.groups+g], a.sum[r*m.groups+g]
 		for i := range acc {
 			acc[i] += m.scale(grp[n:], PanelRows+i) * sum

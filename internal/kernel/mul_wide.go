@@ -17,6 +17,7 @@ type wideArgs struct {
 	gStride int // bytes between rows of sum and scale
 	yStride int // bytes between rows of y
 	wide    int // scales and biases are float32
+	outlierArgs
 }
 
 const (
@@ -44,7 +45,7 @@ func (m *Matrix) many(prec Precision, n int) int {
 // wide multiplies rows [r0, r1), as many as many said, with whole panels from p, y starting at their first column.
 func (m *Matrix) wide(y []float32, ldy int, a *Acts, r0, r1, p, panels int) {
 	rows, bytes := wideRows, a.stride*4
-	if a.prec == Fast {
+	if a.prec != Floats {
 		rows, bytes = tallRows, a.stride
 	}
 	most := max(wideBytes/(bytes*rows), 4) * rows
@@ -68,6 +69,9 @@ func (m *Matrix) wide(y []float32, ldy int, a *Acts, r0, r1, p, panels int) {
 			callWide(m.spec.Format, &args)
 		} else {
 			args.x, args.scale = unsafe.Pointer(&a.q[r*a.stride]), unsafe.Pointer(&a.scale[r*a.groups])
+			if a.prec == Outliers {
+				args.outlierArgs = m.outliers(a, r)
+			}
 			callTall(m.spec.Format, &args)
 		}
 	}

@@ -40,4 +40,4 @@ func (a *Attn) valueAsm(_ *AttnSpace, _ *Rows, _ []byte, _, _, _, _, _, _ int) b
 
 func outlierTile() int { return 1 }
 
-func outlierAsm(*outlierArgs, int) int { return 0 }
+func splitAsm(*splitArgs) bool { return false }

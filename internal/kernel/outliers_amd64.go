@@ -2,35 +2,32 @@
 
 package kernel
 
-// outlierTile is how many rows share a list of quads.
+// outlierTile is how many rows share a list of quads: those of the tallest tile.
 func outlierTile() int {
-	if mulSet >= setVNNI {
-		return maxTile
-	}
-	return 4
-}
-
-// outlierAsm runs the routine for at most n rows and tells how many it took.
-func outlierAsm(a *outlierArgs, n int) int {
 	switch {
-	case !useAVX2:
-		return 0
-	case n >= maxTile && mulSet >= setVNNI:
-		mulOutliersVNNIx12(a)
+	case mulSet >= setVNNI:
 		return maxTile
-	case n >= 4:
-		mulOutliersAVX2x4(a)
-		return 4
+	case mulSet == setAVX512:
+		return 8
 	}
-	mulOutliersAVX2x1(a)
-	return 1
+	return tallRows
+}
+
+// splitAsm runs the routine, if there is one.
+func splitAsm(a *splitArgs) bool {
+	switch {
+	case false && useAVX512:
+		splitAVX512(a)
+	case false && useAVX2:
+		splitAVX2(a)
+	default:
+		return false
+	}
+	return true
 }
 
 //go:noescape
-func mulOutliersAVX2x1(a *outlierArgs)
+func splitAVX512(a *splitArgs)
 
 //go:noescape
-func mulOutliersAVX2x4(a *outlierArgs)
-
-//go:noescape
-func mulOutliersVNNIx12(a *outlierArgs)
+func splitAVX2(a *splitArgs)

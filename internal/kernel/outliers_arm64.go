@@ -2,17 +2,7 @@
 
 package kernel
 
-// outlierTile is how many rows share a list of quads: the routine takes one.
+// outlierTile is how many rows share a list of quads: every row has its own.
 func outlierTile() int { return 1 }
 
-// outlierAsm runs the routine for a row and tells that it took one.
-func outlierAsm(a *outlierArgs, _ int) int {
-	if !useNEON {
-		return 0
-	}
-	mulOutliersNEON(a)
-	return 1
-}
-
-//go:noescape
-func mulOutliersNEON(a *outlierArgs)
+func splitAsm(*splitArgs) bool { return false }

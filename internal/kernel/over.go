@@ -14,8 +14,8 @@ func Over(s Spec, data []byte) *Matrix {
 // Bytes is how many bytes the buffers of a take.
 func (a *Acts) Bytes() int64 {
 	l := &a.lists
-	return int64(cap(a.q)+cap(a.high)+cap(l.quads)) + 8*int64(cap(l.listed)+cap(l.groups)) +
-		4*int64(cap(a.x)+cap(a.scale)+cap(a.sum)+cap(a.offset)+cap(a.quads)+cap(a.step)+cap(l.set)+cap(l.step)+cap(l.x))
+	return int64(cap(a.q)+cap(a.high)) + 2*int64(cap(a.half)) +
+		4*int64(cap(a.x)+cap(a.scale)+cap(a.sum)+cap(a.offset)+cap(a.quads)+cap(l.set)+cap(l.heads)+cap(l.records))
 }
 
 // Spec is what the matrix was made of.

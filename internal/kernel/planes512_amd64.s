@@ -169,12 +169,45 @@ panel:
 	VPXORD Z2, Z2, Z2
 	CLEAR_3()
 group:
-	MOVQ mulArgs_lines(AX), CX
 #define CLEAR_4() \
 	VPXORD Z0, Z0, Z0
 	CLEAR_4()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_5() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPBROADCASTD 8(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z0, Z0; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_5()
+	JNE high
+#define SHIFT_6() \
+	VPSLLD $8, Z0, Z0
+	SHIFT_6()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
 part:
-#define PART_5() \
+#define PART_7() \
 	PREFETCHT0 0(SI)(R14*1); \
 	VMOVDQU64 0(SI), Z24; \
 	VPANDD Z24, Z30, Z25; \
@@ -202,7 +235,7 @@ part:
 	VPANDD Z25, Z30, Z25; \
 	NEXT(28); \
 	WIDEN()
-	PART_5()
+	PART_7()
 	ADDQ $128, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -221,19 +254,19 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_6() \
+#define FINISH_8() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z2; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
 	VFMADD231PS Z0, Z27, Z2
-	FINISH_6()
+	FINISH_8()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_7() \
+#define STORE_9() \
 	VMOVUPS Z2, (CX)
-	STORE_7()
+	STORE_9()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -243,26 +276,26 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST_8(off) \
+#define FIRST_10(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z2; \
 	VPBROADCASTD off(DX)(R8*1), Z27; \
 	VPMADDUBSW Z27, Z25, Z3
-#define FIRST(off) FIRST_8(off)
-#define NEXT_9(off) \
+#define FIRST(off) FIRST_10(off)
+#define NEXT_11(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z2, Z2; \
 	VPBROADCASTD off(DX)(R8*1), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z3, Z3
-#define NEXT(off) NEXT_9(off)
-#define WIDEN_10() \
+#define NEXT(off) NEXT_11(off)
+#define WIDEN_12() \
 	VPMADDWD Z29, Z2, Z2; \
 	VPADDD Z2, Z0, Z0; \
 	VPMADDWD Z29, Z3, Z3; \
 	VPADDD Z3, Z1, Z1
-#define WIDEN() WIDEN_10()
+#define WIDEN() WIDEN_12()
 // func mulFast2AVX512x2(a *mulArgs)
 TEXT ·mulFast2AVX512x2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -280,18 +313,56 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_11() \
+#define CLEAR_13() \
 	VPXORD Z4, Z4, Z4; \
 	VPXORD Z5, Z5, Z5
-	CLEAR_11()
+	CLEAR_13()
 group:
-	MOVQ mulArgs_lines(AX), CX
-#define CLEAR_12() \
+#define CLEAR_14() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1
-	CLEAR_12()
+	CLEAR_14()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_15() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPBROADCASTD 8(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z0, Z0; \
+	VPBROADCASTD 12(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z1, Z1; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_15()
+	JNE high
+#define SHIFT_16() \
+	VPSLLD $8, Z0, Z0; \
+	VPSLLD $8, Z1, Z1
+	SHIFT_16()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_5()
+	PART_7()
 	ADDQ $128, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -310,7 +381,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_13() \
+#define FINISH_17() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z4; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -320,16 +391,16 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z1, Z1; \
 	VFMADD231PS Z1, Z27, Z5
-	FINISH_13()
+	FINISH_17()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_14() \
+#define STORE_18() \
 	VMOVUPS Z4, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z5, (CX)
-	STORE_14()
+	STORE_18()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -339,15 +410,15 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST_15(off) \
+#define FIRST_19(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z3; \
 	VPBROADCASTD off(DX)(R8*1), Z27; \
 	VPMADDUBSW Z27, Z25, Z4; \
 	VPBROADCASTD off(DX)(R8*2), Z27; \
 	VPMADDUBSW Z27, Z25, Z5
-#define FIRST(off) FIRST_15(off)
-#define NEXT_16(off) \
+#define FIRST(off) FIRST_19(off)
+#define NEXT_20(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z3, Z3; \
@@ -357,15 +428,15 @@ scaled:
 	VPBROADCASTD off(DX)(R8*2), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z5, Z5
-#define NEXT(off) NEXT_16(off)
-#define WIDEN_17() \
+#define NEXT(off) NEXT_20(off)
+#define WIDEN_21() \
 	VPMADDWD Z29, Z3, Z3; \
 	VPADDD Z3, Z0, Z0; \
 	VPMADDWD Z29, Z4, Z4; \
 	VPADDD Z4, Z1, Z1; \
 	VPMADDWD Z29, Z5, Z5; \
 	VPADDD Z5, Z2, Z2
-#define WIDEN() WIDEN_17()
+#define WIDEN() WIDEN_21()
 // func mulFast2AVX512x3(a *mulArgs)
 TEXT ·mulFast2AVX512x3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -383,20 +454,63 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_18() \
+#define CLEAR_22() \
 	VPXORD Z6, Z6, Z6; \
 	VPXORD Z7, Z7, Z7; \
 	VPXORD Z8, Z8, Z8
-	CLEAR_18()
+	CLEAR_22()
 group:
-	MOVQ mulArgs_lines(AX), CX
-#define CLEAR_19() \
+#define CLEAR_23() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2
-	CLEAR_19()
+	CLEAR_23()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_24() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPBROADCASTD 8(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z0, Z0; \
+	VPBROADCASTD 12(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z1, Z1; \
+	VPBROADCASTD 16(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z2, Z2; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_24()
+	JNE high
+#define SHIFT_25() \
+	VPSLLD $8, Z0, Z0; \
+	VPSLLD $8, Z1, Z1; \
+	VPSLLD $8, Z2, Z2
+	SHIFT_25()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_5()
+	PART_7()
 	ADDQ $128, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -415,7 +529,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_20() \
+#define FINISH_26() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z6; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -430,18 +544,18 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z2, Z2; \
 	VFMADD231PS Z2, Z27, Z8
-	FINISH_20()
+	FINISH_26()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_21() \
+#define STORE_27() \
 	VMOVUPS Z6, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z7, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z8, (CX)
-	STORE_21()
+	STORE_27()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -451,7 +565,7 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST_22(off) \
+#define FIRST_28(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z4; \
 	VPBROADCASTD off(DX)(R8*1), Z27; \
@@ -460,8 +574,8 @@ scaled:
 	VPMADDUBSW Z27, Z25, Z6; \
 	VPBROADCASTD off(DX)(R9*1), Z27; \
 	VPMADDUBSW Z27, Z25, Z7
-#define FIRST(off) FIRST_22(off)
-#define NEXT_23(off) \
+#define FIRST(off) FIRST_28(off)
+#define NEXT_29(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z4, Z4; \
@@ -474,8 +588,8 @@ scaled:
 	VPBROADCASTD off(DX)(R9*1), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z7, Z7
-#define NEXT(off) NEXT_23(off)
-#define WIDEN_24() \
+#define NEXT(off) NEXT_29(off)
+#define WIDEN_30() \
 	VPMADDWD Z29, Z4, Z4; \
 	VPADDD Z4, Z0, Z0; \
 	VPMADDWD Z29, Z5, Z5; \
@@ -484,7 +598,7 @@ scaled:
 	VPADDD Z6, Z2, Z2; \
 	VPMADDWD Z29, Z7, Z7; \
 	VPADDD Z7, Z3, Z3
-#define WIDEN() WIDEN_24()
+#define WIDEN() WIDEN_30()
 // func mulFast2AVX512x4(a *mulArgs)
 TEXT ·mulFast2AVX512x4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -502,22 +616,70 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_25() \
+#define CLEAR_31() \
 	VPXORD Z8, Z8, Z8; \
 	VPXORD Z9, Z9, Z9; \
 	VPXORD Z10, Z10, Z10; \
 	VPXORD Z11, Z11, Z11
-	CLEAR_25()
+	CLEAR_31()
 group:
-	MOVQ mulArgs_lines(AX), CX
-#define CLEAR_26() \
+#define CLEAR_32() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
 	VPXORD Z3, Z3, Z3
-	CLEAR_26()
+	CLEAR_32()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_33() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPBROADCASTD 8(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z0, Z0; \
+	VPBROADCASTD 12(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z1, Z1; \
+	VPBROADCASTD 16(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z2, Z2; \
+	VPBROADCASTD 20(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z3, Z3; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_33()
+	JNE high
+#define SHIFT_34() \
+	VPSLLD $8, Z0, Z0; \
+	VPSLLD $8, Z1, Z1; \
+	VPSLLD $8, Z2, Z2; \
+	VPSLLD $8, Z3, Z3
+	SHIFT_34()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_5()
+	PART_7()
 	ADDQ $128, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -536,7 +698,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_27() \
+#define FINISH_35() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z8; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -556,12 +718,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z3, Z3; \
 	VFMADD231PS Z3, Z27, Z11
-	FINISH_27()
+	FINISH_35()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_28() \
+#define STORE_36() \
 	VMOVUPS Z8, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z9, (CX); \
@@ -569,7 +731,7 @@ scaled:
 	VMOVUPS Z10, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z11, (CX)
-	STORE_28()
+	STORE_36()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -579,7 +741,7 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST_29(off) \
+#define FIRST_37(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z5; \
 	VPBROADCASTD off(DX)(R8*1), Z27; \
@@ -590,8 +752,8 @@ scaled:
 	VPMADDUBSW Z27, Z25, Z8; \
 	VPBROADCASTD off(R15), Z27; \
 	VPMADDUBSW Z27, Z25, Z9
-#define FIRST(off) FIRST_29(off)
-#define NEXT_30(off) \
+#define FIRST(off) FIRST_37(off)
+#define NEXT_38(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z5, Z5; \
@@ -607,8 +769,8 @@ scaled:
 	VPBROADCASTD off(R15), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z9, Z9
-#define NEXT(off) NEXT_30(off)
-#define WIDEN_31() \
+#define NEXT(off) NEXT_38(off)
+#define WIDEN_39() \
 	VPMADDWD Z29, Z5, Z5; \
 	VPADDD Z5, Z0, Z0; \
 	VPMADDWD Z29, Z6, Z6; \
@@ -619,7 +781,7 @@ scaled:
 	VPADDD Z8, Z3, Z3; \
 	VPMADDWD Z29, Z9, Z9; \
 	VPADDD Z9, Z4, Z4
-#define WIDEN() WIDEN_31()
+#define WIDEN() WIDEN_39()
 // func mulFast2AVX512x5(a *mulArgs)
 TEXT ·mulFast2AVX512x5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -638,24 +800,77 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_32() \
+#define CLEAR_40() \
 	VPXORD Z10, Z10, Z10; \
 	VPXORD Z11, Z11, Z11; \
 	VPXORD Z12, Z12, Z12; \
 	VPXORD Z13, Z13, Z13; \
 	VPXORD Z14, Z14, Z14
-	CLEAR_32()
+	CLEAR_40()
 group:
-	MOVQ mulArgs_lines(AX), CX
-#define CLEAR_33() \
+#define CLEAR_41() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
 	VPXORD Z3, Z3, Z3; \
 	VPXORD Z4, Z4, Z4
-	CLEAR_33()
+	CLEAR_41()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_42() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPBROADCASTD 8(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z0, Z0; \
+	VPBROADCASTD 12(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z1, Z1; \
+	VPBROADCASTD 16(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z2, Z2; \
+	VPBROADCASTD 20(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z3, Z3; \
+	VPBROADCASTD 24(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z4, Z4; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_42()
+	JNE high
+#define SHIFT_43() \
+	VPSLLD $8, Z0, Z0; \
+	VPSLLD $8, Z1, Z1; \
+	VPSLLD $8, Z2, Z2; \
+	VPSLLD $8, Z3, Z3; \
+	VPSLLD $8, Z4, Z4
+	SHIFT_43()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_5()
+	PART_7()
 	ADDQ $128, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -675,7 +890,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_34() \
+#define FINISH_44() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z10; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -700,12 +915,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z4, Z4; \
 	VFMADD231PS Z4, Z27, Z14
-	FINISH_34()
+	FINISH_44()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_35() \
+#define STORE_45() \
 	VMOVUPS Z10, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z11, (CX); \
@@ -715,7 +930,7 @@ scaled:
 	VMOVUPS Z13, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z14, (CX)
-	STORE_35()
+	STORE_45()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -725,7 +940,7 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST_36(off) \
+#define FIRST_46(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z6; \
 	VPBROADCASTD off(DX)(R8*1), Z27; \
@@ -738,8 +953,8 @@ scaled:
 	VPMADDUBSW Z27, Z25, Z10; \
 	VPBROADCASTD off(R15)(R8*1), Z27; \
 	VPMADDUBSW Z27, Z25, Z11
-#define FIRST(off) FIRST_36(off)
-#define NEXT_37(off) \
+#define FIRST(off) FIRST_46(off)
+#define NEXT_47(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z6, Z6; \
@@ -758,8 +973,8 @@ scaled:
 	VPBROADCASTD off(R15)(R8*1), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z11, Z11
-#define NEXT(off) NEXT_37(off)
-#define WIDEN_38() \
+#define NEXT(off) NEXT_47(off)
+#define WIDEN_48() \
 	VPMADDWD Z29, Z6, Z6; \
 	VPADDD Z6, Z0, Z0; \
 	VPMADDWD Z29, Z7, Z7; \
@@ -772,7 +987,7 @@ scaled:
 	VPADDD Z10, Z4, Z4; \
 	VPMADDWD Z29, Z11, Z11; \
 	VPADDD Z11, Z5, Z5
-#define WIDEN() WIDEN_38()
+#define WIDEN() WIDEN_48()
 // func mulFast2AVX512x6(a *mulArgs)
 TEXT ·mulFast2AVX512x6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -791,26 +1006,84 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_39() \
+#define CLEAR_49() \
 	VPXORD Z12, Z12, Z12; \
 	VPXORD Z13, Z13, Z13; \
 	VPXORD Z14, Z14, Z14; \
 	VPXORD Z15, Z15, Z15; \
 	VPXORD Z16, Z16, Z16; \
 	VPXORD Z17, Z17, Z17
-	CLEAR_39()
+	CLEAR_49()
 group:
-	MOVQ mulArgs_lines(AX), CX
-#define CLEAR_40() \
+#define CLEAR_50() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
 	VPXORD Z3, Z3, Z3; \
 	VPXORD Z4, Z4, Z4; \
 	VPXORD Z5, Z5, Z5
-	CLEAR_40()
+	CLEAR_50()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_51() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPBROADCASTD 8(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z0, Z0; \
+	VPBROADCASTD 12(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z1, Z1; \
+	VPBROADCASTD 16(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z2, Z2; \
+	VPBROADCASTD 20(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z3, Z3; \
+	VPBROADCASTD 24(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z4, Z4; \
+	VPBROADCASTD 28(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z5, Z5; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_51()
+	JNE high
+#define SHIFT_52() \
+	VPSLLD $8, Z0, Z0; \
+	VPSLLD $8, Z1, Z1; \
+	VPSLLD $8, Z2, Z2; \
+	VPSLLD $8, Z3, Z3; \
+	VPSLLD $8, Z4, Z4; \
+	VPSLLD $8, Z5, Z5
+	SHIFT_52()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_5()
+	PART_7()
 	ADDQ $128, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -830,7 +1103,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_41() \
+#define FINISH_53() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z12; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -860,12 +1133,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z5, Z5; \
 	VFMADD231PS Z5, Z27, Z17
-	FINISH_41()
+	FINISH_53()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_42() \
+#define STORE_54() \
 	VMOVUPS Z12, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z13, (CX); \
@@ -877,7 +1150,7 @@ scaled:
 	VMOVUPS Z16, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z17, (CX)
-	STORE_42()
+	STORE_54()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -887,7 +1160,7 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST_43(off) \
+#define FIRST_55(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z7; \
 	VPBROADCASTD off(DX)(R8*1), Z27; \
@@ -902,8 +1175,8 @@ scaled:
 	VPMADDUBSW Z27, Z25, Z12; \
 	VPBROADCASTD off(R15)(R8*2), Z27; \
 	VPMADDUBSW Z27, Z25, Z13
-#define FIRST(off) FIRST_43(off)
-#define NEXT_44(off) \
+#define FIRST(off) FIRST_55(off)
+#define NEXT_56(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z7, Z7; \
@@ -925,8 +1198,8 @@ scaled:
 	VPBROADCASTD off(R15)(R8*2), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z13, Z13
-#define NEXT(off) NEXT_44(off)
-#define WIDEN_45() \
+#define NEXT(off) NEXT_56(off)
+#define WIDEN_57() \
 	VPMADDWD Z29, Z7, Z7; \
 	VPADDD Z7, Z0, Z0; \
 	VPMADDWD Z29, Z8, Z8; \
@@ -941,7 +1214,7 @@ scaled:
 	VPADDD Z12, Z5, Z5; \
 	VPMADDWD Z29, Z13, Z13; \
 	VPADDD Z13, Z6, Z6
-#define WIDEN() WIDEN_45()
+#define WIDEN() WIDEN_57()
 // func mulFast2AVX512x7(a *mulArgs)
 TEXT ·mulFast2AVX512x7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -960,7 +1233,7 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_46() \
+#define CLEAR_58() \
 	VPXORD Z14, Z14, Z14; \
 	VPXORD Z15, Z15, Z15; \
 	VPXORD Z16, Z16, Z16; \
@@ -968,10 +1241,9 @@ panel:
 	VPXORD Z18, Z18, Z18; \
 	VPXORD Z19, Z19, Z19; \
 	VPXORD Z20, Z20, Z20
-	CLEAR_46()
+	CLEAR_58()
 group:
-	MOVQ mulArgs_lines(AX), CX
-#define CLEAR_47() \
+#define CLEAR_59() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -979,9 +1251,73 @@ group:
 	VPXORD Z4, Z4, Z4; \
 	VPXORD Z5, Z5, Z5; \
 	VPXORD Z6, Z6, Z6
-	CLEAR_47()
+	CLEAR_59()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_60() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPBROADCASTD 8(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z0, Z0; \
+	VPBROADCASTD 12(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z1, Z1; \
+	VPBROADCASTD 16(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z2, Z2; \
+	VPBROADCASTD 20(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z3, Z3; \
+	VPBROADCASTD 24(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z4, Z4; \
+	VPBROADCASTD 28(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z5, Z5; \
+	VPBROADCASTD 32(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z6, Z6; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_60()
+	JNE high
+#define SHIFT_61() \
+	VPSLLD $8, Z0, Z0; \
+	VPSLLD $8, Z1, Z1; \
+	VPSLLD $8, Z2, Z2; \
+	VPSLLD $8, Z3, Z3; \
+	VPSLLD $8, Z4, Z4; \
+	VPSLLD $8, Z5, Z5; \
+	VPSLLD $8, Z6, Z6
+	SHIFT_61()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_5()
+	PART_7()
 	ADDQ $128, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -1001,7 +1337,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_48() \
+#define FINISH_62() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z14; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -1036,12 +1372,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z6, Z6; \
 	VFMADD231PS Z6, Z27, Z20
-	FINISH_48()
+	FINISH_62()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_49() \
+#define STORE_63() \
 	VMOVUPS Z14, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z15, (CX); \
@@ -1055,7 +1391,7 @@ scaled:
 	VMOVUPS Z19, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z20, (CX)
-	STORE_49()
+	STORE_63()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -1065,7 +1401,7 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST_50(off) \
+#define FIRST_64(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z8; \
 	VPBROADCASTD off(DX)(R8*1), Z27; \
@@ -1082,8 +1418,8 @@ scaled:
 	VPMADDUBSW Z27, Z25, Z14; \
 	VPBROADCASTD off(R15)(R9*1), Z27; \
 	VPMADDUBSW Z27, Z25, Z15
-#define FIRST(off) FIRST_50(off)
-#define NEXT_51(off) \
+#define FIRST(off) FIRST_64(off)
+#define NEXT_65(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z8, Z8; \
@@ -1108,8 +1444,8 @@ scaled:
 	VPBROADCASTD off(R15)(R9*1), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z15, Z15
-#define NEXT(off) NEXT_51(off)
-#define WIDEN_52() \
+#define NEXT(off) NEXT_65(off)
+#define WIDEN_66() \
 	VPMADDWD Z29, Z8, Z8; \
 	VPADDD Z8, Z0, Z0; \
 	VPMADDWD Z29, Z9, Z9; \
@@ -1126,7 +1462,7 @@ scaled:
 	VPADDD Z14, Z6, Z6; \
 	VPMADDWD Z29, Z15, Z15; \
 	VPADDD Z15, Z7, Z7
-#define WIDEN() WIDEN_52()
+#define WIDEN() WIDEN_66()
 // func mulFast2AVX512x8(a *mulArgs)
 TEXT ·mulFast2AVX512x8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -1145,7 +1481,7 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_53() \
+#define CLEAR_67() \
 	VPXORD Z16, Z16, Z16; \
 	VPXORD Z17, Z17, Z17; \
 	VPXORD Z18, Z18, Z18; \
@@ -1154,10 +1490,9 @@ panel:
 	VPXORD Z21, Z21, Z21; \
 	VPXORD Z22, Z22, Z22; \
 	VPXORD Z23, Z23, Z23
-	CLEAR_53()
+	CLEAR_67()
 group:
-	MOVQ mulArgs_lines(AX), CX
-#define CLEAR_54() \
+#define CLEAR_68() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -1166,9 +1501,78 @@ group:
 	VPXORD Z5, Z5, Z5; \
 	VPXORD Z6, Z6, Z6; \
 	VPXORD Z7, Z7, Z7
-	CLEAR_54()
+	CLEAR_68()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_69() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPBROADCASTD 8(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z0, Z0; \
+	VPBROADCASTD 12(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z1, Z1; \
+	VPBROADCASTD 16(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z2, Z2; \
+	VPBROADCASTD 20(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z3, Z3; \
+	VPBROADCASTD 24(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z4, Z4; \
+	VPBROADCASTD 28(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z5, Z5; \
+	VPBROADCASTD 32(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z6, Z6; \
+	VPBROADCASTD 36(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z7, Z7; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_69()
+	JNE high
+#define SHIFT_70() \
+	VPSLLD $8, Z0, Z0; \
+	VPSLLD $8, Z1, Z1; \
+	VPSLLD $8, Z2, Z2; \
+	VPSLLD $8, Z3, Z3; \
+	VPSLLD $8, Z4, Z4; \
+	VPSLLD $8, Z5, Z5; \
+	VPSLLD $8, Z6, Z6; \
+	VPSLLD $8, Z7, Z7
+	SHIFT_70()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_5()
+	PART_7()
 	ADDQ $128, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -1188,7 +1592,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_55() \
+#define FINISH_71() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z16; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -1228,12 +1632,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z7, Z7; \
 	VFMADD231PS Z7, Z27, Z23
-	FINISH_55()
+	FINISH_71()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_56() \
+#define STORE_72() \
 	VMOVUPS Z16, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z17, (CX); \
@@ -1249,7 +1653,7 @@ scaled:
 	VMOVUPS Z22, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z23, (CX)
-	STORE_56()
+	STORE_72()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -1282,10 +1686,52 @@ panel:
 	SUBQ R10, R11
 	CLEAR_3()
 group:
-	MOVQ mulArgs_lines(AX), CX
 	CLEAR_4()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_73() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X27; \
+	VMOVD 16(CX), X28; \
+	MOVL 4(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z26; \
+	VPSRLW X27, Z26, Z26; \
+	VPSLLW X28, Z26, Z26; \
+	VPANDD Z31, Z26, Z26; \
+	VPORD Z26, Z25, Z25; \
+	VPBROADCASTD 8(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z0, Z0; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_73()
+	JNE high
+	SHIFT_6()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
 part:
-#define PART_57() \
+#define PART_74() \
 	PREFETCHT0 0(SI)(R14*1); \
 	VMOVDQU64 0(SI), Z24; \
 	VPANDD Z24, Z30, Z25; \
@@ -1329,7 +1775,7 @@ part:
 	VPTERNLOGD $0xf8, Z26, Z31, Z25; \
 	NEXT(28); \
 	WIDEN()
-	PART_57()
+	PART_74()
 	ADDQ $192, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -1348,12 +1794,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_6()
+	FINISH_8()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_7()
+	STORE_9()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -1363,9 +1809,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_8(off)
-#define NEXT(off) NEXT_9(off)
-#define WIDEN() WIDEN_10()
+#define FIRST(off) FIRST_10(off)
+#define NEXT(off) NEXT_11(off)
+#define WIDEN() WIDEN_12()
 // func mulFast3AVX512x2(a *mulArgs)
 TEXT ·mulFast3AVX512x2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -1384,12 +1830,58 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_11()
+	CLEAR_13()
 group:
+	CLEAR_14()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_75() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X27; \
+	VMOVD 16(CX), X28; \
+	MOVL 4(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z26; \
+	VPSRLW X27, Z26, Z26; \
+	VPSLLW X28, Z26, Z26; \
+	VPANDD Z31, Z26, Z26; \
+	VPORD Z26, Z25, Z25; \
+	VPBROADCASTD 8(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z0, Z0; \
+	VPBROADCASTD 12(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z1, Z1; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_75()
+	JNE high
+	SHIFT_16()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_12()
 part:
-	PART_57()
+	PART_74()
 	ADDQ $192, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -1408,12 +1900,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_13()
+	FINISH_17()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_14()
+	STORE_18()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -1423,9 +1915,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_15(off)
-#define NEXT(off) NEXT_16(off)
-#define WIDEN() WIDEN_17()
+#define FIRST(off) FIRST_19(off)
+#define NEXT(off) NEXT_20(off)
+#define WIDEN() WIDEN_21()
 // func mulFast3AVX512x3(a *mulArgs)
 TEXT ·mulFast3AVX512x3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -1444,12 +1936,62 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_18()
+	CLEAR_22()
 group:
+	CLEAR_23()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_76() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X27; \
+	VMOVD 16(CX), X28; \
+	MOVL 4(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z26; \
+	VPSRLW X27, Z26, Z26; \
+	VPSLLW X28, Z26, Z26; \
+	VPANDD Z31, Z26, Z26; \
+	VPORD Z26, Z25, Z25; \
+	VPBROADCASTD 8(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z0, Z0; \
+	VPBROADCASTD 12(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z1, Z1; \
+	VPBROADCASTD 16(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z2, Z2; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_76()
+	JNE high
+	SHIFT_25()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_19()
 part:
-	PART_57()
+	PART_74()
 	ADDQ $192, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -1468,12 +2010,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_20()
+	FINISH_26()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_21()
+	STORE_27()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -1483,9 +2025,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_22(off)
-#define NEXT(off) NEXT_23(off)
-#define WIDEN() WIDEN_24()
+#define FIRST(off) FIRST_28(off)
+#define NEXT(off) NEXT_29(off)
+#define WIDEN() WIDEN_30()
 // func mulFast3AVX512x4(a *mulArgs)
 TEXT ·mulFast3AVX512x4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -1504,12 +2046,66 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_25()
+	CLEAR_31()
 group:
+	CLEAR_32()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_77() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X27; \
+	VMOVD 16(CX), X28; \
+	MOVL 4(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z26; \
+	VPSRLW X27, Z26, Z26; \
+	VPSLLW X28, Z26, Z26; \
+	VPANDD Z31, Z26, Z26; \
+	VPORD Z26, Z25, Z25; \
+	VPBROADCASTD 8(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z0, Z0; \
+	VPBROADCASTD 12(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z1, Z1; \
+	VPBROADCASTD 16(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z2, Z2; \
+	VPBROADCASTD 20(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z3, Z3; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_77()
+	JNE high
+	SHIFT_34()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_26()
 part:
-	PART_57()
+	PART_74()
 	ADDQ $192, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -1528,12 +2124,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_27()
+	FINISH_35()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_28()
+	STORE_36()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -1543,9 +2139,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_29(off)
-#define NEXT(off) NEXT_30(off)
-#define WIDEN() WIDEN_31()
+#define FIRST(off) FIRST_37(off)
+#define NEXT(off) NEXT_38(off)
+#define WIDEN() WIDEN_39()
 // func mulFast3AVX512x5(a *mulArgs)
 TEXT ·mulFast3AVX512x5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -1565,12 +2161,70 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_32()
+	CLEAR_40()
 group:
+	CLEAR_41()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_78() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X27; \
+	VMOVD 16(CX), X28; \
+	MOVL 4(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z26; \
+	VPSRLW X27, Z26, Z26; \
+	VPSLLW X28, Z26, Z26; \
+	VPANDD Z31, Z26, Z26; \
+	VPORD Z26, Z25, Z25; \
+	VPBROADCASTD 8(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z0, Z0; \
+	VPBROADCASTD 12(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z1, Z1; \
+	VPBROADCASTD 16(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z2, Z2; \
+	VPBROADCASTD 20(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z3, Z3; \
+	VPBROADCASTD 24(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z4, Z4; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_78()
+	JNE high
+	SHIFT_43()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_33()
 part:
-	PART_57()
+	PART_74()
 	ADDQ $192, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -1590,12 +2244,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_34()
+	FINISH_44()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_35()
+	STORE_45()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -1605,9 +2259,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_36(off)
-#define NEXT(off) NEXT_37(off)
-#define WIDEN() WIDEN_38()
+#define FIRST(off) FIRST_46(off)
+#define NEXT(off) NEXT_47(off)
+#define WIDEN() WIDEN_48()
 // func mulFast3AVX512x6(a *mulArgs)
 TEXT ·mulFast3AVX512x6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -1627,12 +2281,74 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_39()
+	CLEAR_49()
 group:
+	CLEAR_50()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_79() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X27; \
+	VMOVD 16(CX), X28; \
+	MOVL 4(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z26; \
+	VPSRLW X27, Z26, Z26; \
+	VPSLLW X28, Z26, Z26; \
+	VPANDD Z31, Z26, Z26; \
+	VPORD Z26, Z25, Z25; \
+	VPBROADCASTD 8(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z0, Z0; \
+	VPBROADCASTD 12(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z1, Z1; \
+	VPBROADCASTD 16(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z2, Z2; \
+	VPBROADCASTD 20(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z3, Z3; \
+	VPBROADCASTD 24(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z4, Z4; \
+	VPBROADCASTD 28(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z5, Z5; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_79()
+	JNE high
+	SHIFT_52()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_40()
 part:
-	PART_57()
+	PART_74()
 	ADDQ $192, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -1652,12 +2368,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_41()
+	FINISH_53()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_42()
+	STORE_54()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -1667,9 +2383,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_43(off)
-#define NEXT(off) NEXT_44(off)
-#define WIDEN() WIDEN_45()
+#define FIRST(off) FIRST_55(off)
+#define NEXT(off) NEXT_56(off)
+#define WIDEN() WIDEN_57()
 // func mulFast3AVX512x7(a *mulArgs)
 TEXT ·mulFast3AVX512x7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -1689,12 +2405,78 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_46()
+	CLEAR_58()
 group:
+	CLEAR_59()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_80() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X27; \
+	VMOVD 16(CX), X28; \
+	MOVL 4(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z26; \
+	VPSRLW X27, Z26, Z26; \
+	VPSLLW X28, Z26, Z26; \
+	VPANDD Z31, Z26, Z26; \
+	VPORD Z26, Z25, Z25; \
+	VPBROADCASTD 8(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z0, Z0; \
+	VPBROADCASTD 12(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z1, Z1; \
+	VPBROADCASTD 16(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z2, Z2; \
+	VPBROADCASTD 20(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z3, Z3; \
+	VPBROADCASTD 24(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z4, Z4; \
+	VPBROADCASTD 28(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z5, Z5; \
+	VPBROADCASTD 32(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z6, Z6; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_80()
+	JNE high
+	SHIFT_61()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_47()
 part:
-	PART_57()
+	PART_74()
 	ADDQ $192, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -1714,12 +2496,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_48()
+	FINISH_62()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_49()
+	STORE_63()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -1729,9 +2511,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_50(off)
-#define NEXT(off) NEXT_51(off)
-#define WIDEN() WIDEN_52()
+#define FIRST(off) FIRST_64(off)
+#define NEXT(off) NEXT_65(off)
+#define WIDEN() WIDEN_66()
 // func mulFast3AVX512x8(a *mulArgs)
 TEXT ·mulFast3AVX512x8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -1751,12 +2533,82 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_53()
+	CLEAR_67()
 group:
+	CLEAR_68()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_81() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X27; \
+	VMOVD 16(CX), X28; \
+	MOVL 4(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z26; \
+	VPSRLW X27, Z26, Z26; \
+	VPSLLW X28, Z26, Z26; \
+	VPANDD Z31, Z26, Z26; \
+	VPORD Z26, Z25, Z25; \
+	VPBROADCASTD 8(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z0, Z0; \
+	VPBROADCASTD 12(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z1, Z1; \
+	VPBROADCASTD 16(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z2, Z2; \
+	VPBROADCASTD 20(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z3, Z3; \
+	VPBROADCASTD 24(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z4, Z4; \
+	VPBROADCASTD 28(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z5, Z5; \
+	VPBROADCASTD 32(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z6, Z6; \
+	VPBROADCASTD 36(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z7, Z7; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_81()
+	JNE high
+	SHIFT_70()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_54()
 part:
-	PART_57()
+	PART_74()
 	ADDQ $192, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -1776,12 +2628,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_55()
+	FINISH_71()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_56()
+	STORE_72()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -1814,10 +2666,24 @@ panel:
 	SUBQ R10, R11
 	CLEAR_3()
 group:
-	MOVQ mulArgs_lines(AX), CX
 	CLEAR_4()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+	HIGH_73()
+	JNE high
+	SHIFT_6()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
 part:
-#define PART_58() \
+#define PART_82() \
 	PREFETCHT0 0(SI)(R14*1); \
 	VMOVDQU64 0(SI), Z24; \
 	VPANDD Z24, Z30, Z25; \
@@ -1864,7 +2730,7 @@ part:
 	VPTERNLOGD $0xf8, Z26, Z31, Z25; \
 	NEXT(28); \
 	WIDEN()
-	PART_58()
+	PART_82()
 	ADDQ $320, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -1883,12 +2749,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_6()
+	FINISH_8()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_7()
+	STORE_9()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -1898,9 +2764,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_8(off)
-#define NEXT(off) NEXT_9(off)
-#define WIDEN() WIDEN_10()
+#define FIRST(off) FIRST_10(off)
+#define NEXT(off) NEXT_11(off)
+#define WIDEN() WIDEN_12()
 // func mulFast5AVX512x2(a *mulArgs)
 TEXT ·mulFast5AVX512x2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -1919,12 +2785,26 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_11()
+	CLEAR_13()
 group:
+	CLEAR_14()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+	HIGH_75()
+	JNE high
+	SHIFT_16()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_12()
 part:
-	PART_58()
+	PART_82()
 	ADDQ $320, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -1943,12 +2823,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_13()
+	FINISH_17()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_14()
+	STORE_18()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -1958,9 +2838,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_15(off)
-#define NEXT(off) NEXT_16(off)
-#define WIDEN() WIDEN_17()
+#define FIRST(off) FIRST_19(off)
+#define NEXT(off) NEXT_20(off)
+#define WIDEN() WIDEN_21()
 // func mulFast5AVX512x3(a *mulArgs)
 TEXT ·mulFast5AVX512x3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -1979,12 +2859,26 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_18()
+	CLEAR_22()
 group:
+	CLEAR_23()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+	HIGH_76()
+	JNE high
+	SHIFT_25()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_19()
 part:
-	PART_58()
+	PART_82()
 	ADDQ $320, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -2003,12 +2897,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_20()
+	FINISH_26()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_21()
+	STORE_27()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -2018,9 +2912,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_22(off)
-#define NEXT(off) NEXT_23(off)
-#define WIDEN() WIDEN_24()
+#define FIRST(off) FIRST_28(off)
+#define NEXT(off) NEXT_29(off)
+#define WIDEN() WIDEN_30()
 // func mulFast5AVX512x4(a *mulArgs)
 TEXT ·mulFast5AVX512x4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -2039,12 +2933,26 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_25()
+	CLEAR_31()
 group:
+	CLEAR_32()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+	HIGH_77()
+	JNE high
+	SHIFT_34()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_26()
 part:
-	PART_58()
+	PART_82()
 	ADDQ $320, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -2063,12 +2971,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_27()
+	FINISH_35()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_28()
+	STORE_36()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -2078,9 +2986,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_29(off)
-#define NEXT(off) NEXT_30(off)
-#define WIDEN() WIDEN_31()
+#define FIRST(off) FIRST_37(off)
+#define NEXT(off) NEXT_38(off)
+#define WIDEN() WIDEN_39()
 // func mulFast5AVX512x5(a *mulArgs)
 TEXT ·mulFast5AVX512x5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -2100,12 +3008,26 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_32()
+	CLEAR_40()
 group:
+	CLEAR_41()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+	HIGH_78()
+	JNE high
+	SHIFT_43()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_33()
 part:
-	PART_58()
+	PART_82()
 	ADDQ $320, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -2125,12 +3047,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_34()
+	FINISH_44()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_35()
+	STORE_45()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -2140,9 +3062,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_36(off)
-#define NEXT(off) NEXT_37(off)
-#define WIDEN() WIDEN_38()
+#define FIRST(off) FIRST_46(off)
+#define NEXT(off) NEXT_47(off)
+#define WIDEN() WIDEN_48()
 // func mulFast5AVX512x6(a *mulArgs)
 TEXT ·mulFast5AVX512x6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -2162,12 +3084,26 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_39()
+	CLEAR_49()
 group:
+	CLEAR_50()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+	HIGH_79()
+	JNE high
+	SHIFT_52()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_40()
 part:
-	PART_58()
+	PART_82()
 	ADDQ $320, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -2187,12 +3123,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_41()
+	FINISH_53()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_42()
+	STORE_54()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -2202,9 +3138,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_43(off)
-#define NEXT(off) NEXT_44(off)
-#define WIDEN() WIDEN_45()
+#define FIRST(off) FIRST_55(off)
+#define NEXT(off) NEXT_56(off)
+#define WIDEN() WIDEN_57()
 // func mulFast5AVX512x7(a *mulArgs)
 TEXT ·mulFast5AVX512x7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -2224,12 +3160,26 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_46()
+	CLEAR_58()
 group:
+	CLEAR_59()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+	HIGH_80()
+	JNE high
+	SHIFT_61()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_47()
 part:
-	PART_58()
+	PART_82()
 	ADDQ $320, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -2249,12 +3199,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_48()
+	FINISH_62()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_49()
+	STORE_63()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -2264,9 +3214,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_50(off)
-#define NEXT(off) NEXT_51(off)
-#define WIDEN() WIDEN_52()
+#define FIRST(off) FIRST_64(off)
+#define NEXT(off) NEXT_65(off)
+#define WIDEN() WIDEN_66()
 // func mulFast5AVX512x8(a *mulArgs)
 TEXT ·mulFast5AVX512x8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -2286,12 +3236,26 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_53()
+	CLEAR_67()
 group:
+	CLEAR_68()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+	HIGH_81()
+	JNE high
+	SHIFT_70()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_54()
 part:
-	PART_58()
+	PART_82()
 	ADDQ $320, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -2311,12 +3275,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_55()
+	FINISH_71()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_56()
+	STORE_72()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -2349,10 +3313,24 @@ panel:
 	SUBQ R10, R11
 	CLEAR_3()
 group:
-	MOVQ mulArgs_lines(AX), CX
 	CLEAR_4()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+	HIGH_73()
+	JNE high
+	SHIFT_6()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
 part:
-#define PART_59() \
+#define PART_83() \
 	PREFETCHT0 0(SI)(R14*1); \
 	VMOVDQU64 0(SI), Z24; \
 	VPANDD Z24, Z30, Z25; \
@@ -2401,7 +3379,7 @@ part:
 	VPTERNLOGD $0xf8, Z26, Z31, Z25; \
 	NEXT(28); \
 	WIDEN()
-	PART_59()
+	PART_83()
 	ADDQ $384, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -2420,12 +3398,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_6()
+	FINISH_8()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_7()
+	STORE_9()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -2435,9 +3413,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_8(off)
-#define NEXT(off) NEXT_9(off)
-#define WIDEN() WIDEN_10()
+#define FIRST(off) FIRST_10(off)
+#define NEXT(off) NEXT_11(off)
+#define WIDEN() WIDEN_12()
 // func mulFast6AVX512x2(a *mulArgs)
 TEXT ·mulFast6AVX512x2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -2456,12 +3434,26 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_11()
+	CLEAR_13()
 group:
+	CLEAR_14()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+	HIGH_75()
+	JNE high
+	SHIFT_16()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_12()
 part:
-	PART_59()
+	PART_83()
 	ADDQ $384, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -2480,12 +3472,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_13()
+	FINISH_17()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_14()
+	STORE_18()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -2495,9 +3487,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_15(off)
-#define NEXT(off) NEXT_16(off)
-#define WIDEN() WIDEN_17()
+#define FIRST(off) FIRST_19(off)
+#define NEXT(off) NEXT_20(off)
+#define WIDEN() WIDEN_21()
 // func mulFast6AVX512x3(a *mulArgs)
 TEXT ·mulFast6AVX512x3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -2516,12 +3508,26 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_18()
+	CLEAR_22()
 group:
+	CLEAR_23()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+	HIGH_76()
+	JNE high
+	SHIFT_25()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_19()
 part:
-	PART_59()
+	PART_83()
 	ADDQ $384, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -2540,12 +3546,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_20()
+	FINISH_26()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_21()
+	STORE_27()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -2555,9 +3561,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_22(off)
-#define NEXT(off) NEXT_23(off)
-#define WIDEN() WIDEN_24()
+#define FIRST(off) FIRST_28(off)
+#define NEXT(off) NEXT_29(off)
+#define WIDEN() WIDEN_30()
 // func mulFast6AVX512x4(a *mulArgs)
 TEXT ·mulFast6AVX512x4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -2576,12 +3582,26 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_25()
+	CLEAR_31()
 group:
+	CLEAR_32()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+	HIGH_77()
+	JNE high
+	SHIFT_34()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_26()
 part:
-	PART_59()
+	PART_83()
 	ADDQ $384, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -2600,12 +3620,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_27()
+	FINISH_35()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_28()
+	STORE_36()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -2615,9 +3635,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_29(off)
-#define NEXT(off) NEXT_30(off)
-#define WIDEN() WIDEN_31()
+#define FIRST(off) FIRST_37(off)
+#define NEXT(off) NEXT_38(off)
+#define WIDEN() WIDEN_39()
 // func mulFast6AVX512x5(a *mulArgs)
 TEXT ·mulFast6AVX512x5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -2637,12 +3657,26 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_32()
+	CLEAR_40()
 group:
+	CLEAR_41()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+	HIGH_78()
+	JNE high
+	SHIFT_43()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_33()
 part:
-	PART_59()
+	PART_83()
 	ADDQ $384, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -2662,12 +3696,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_34()
+	FINISH_44()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_35()
+	STORE_45()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -2677,9 +3711,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_36(off)
-#define NEXT(off) NEXT_37(off)
-#define WIDEN() WIDEN_38()
+#define FIRST(off) FIRST_46(off)
+#define NEXT(off) NEXT_47(off)
+#define WIDEN() WIDEN_48()
 // func mulFast6AVX512x6(a *mulArgs)
 TEXT ·mulFast6AVX512x6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -2699,12 +3733,26 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_39()
+	CLEAR_49()
 group:
+	CLEAR_50()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+	HIGH_79()
+	JNE high
+	SHIFT_52()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_40()
 part:
-	PART_59()
+	PART_83()
 	ADDQ $384, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -2724,12 +3772,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_41()
+	FINISH_53()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_42()
+	STORE_54()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -2739,9 +3787,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_43(off)
-#define NEXT(off) NEXT_44(off)
-#define WIDEN() WIDEN_45()
+#define FIRST(off) FIRST_55(off)
+#define NEXT(off) NEXT_56(off)
+#define WIDEN() WIDEN_57()
 // func mulFast6AVX512x7(a *mulArgs)
 TEXT ·mulFast6AVX512x7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -2761,12 +3809,26 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_46()
+	CLEAR_58()
 group:
+	CLEAR_59()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+	HIGH_80()
+	JNE high
+	SHIFT_61()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_47()
 part:
-	PART_59()
+	PART_83()
 	ADDQ $384, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -2786,12 +3848,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_48()
+	FINISH_62()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_49()
+	STORE_63()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -2801,9 +3863,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_50(off)
-#define NEXT(off) NEXT_51(off)
-#define WIDEN() WIDEN_52()
+#define FIRST(off) FIRST_64(off)
+#define NEXT(off) NEXT_65(off)
+#define WIDEN() WIDEN_66()
 // func mulFast6AVX512x8(a *mulArgs)
 TEXT ·mulFast6AVX512x8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -2823,12 +3885,26 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_53()
+	CLEAR_67()
 group:
+	CLEAR_68()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+	HIGH_81()
+	JNE high
+	SHIFT_70()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_54()
 part:
-	PART_59()
+	PART_83()
 	ADDQ $384, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -2848,12 +3924,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_55()
+	FINISH_71()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_56()
+	STORE_72()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -2886,10 +3962,42 @@ panel:
 	SUBQ R10, R11
 	CLEAR_3()
 group:
-	MOVQ mulArgs_lines(AX), CX
 	CLEAR_4()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_84() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPSHUFB Z25, Z31, Z25; \
+	VPBROADCASTD 8(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z0, Z0; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_84()
+	JNE high
+	SHIFT_6()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
 part:
-#define PART_60() \
+#define PART_85() \
 	PREFETCHT0 0(SI)(R14*1); \
 	VMOVDQU64 0(SI), Z24; \
 	VPANDD Z24, Z30, Z25; \
@@ -2928,7 +4036,7 @@ part:
 	VPSHUFB Z25, Z31, Z25; \
 	NEXT(28); \
 	WIDEN()
-	PART_60()
+	PART_85()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -2947,12 +4055,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_6()
+	FINISH_8()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_7()
+	STORE_9()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -2962,9 +4070,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_8(off)
-#define NEXT(off) NEXT_9(off)
-#define WIDEN() WIDEN_10()
+#define FIRST(off) FIRST_10(off)
+#define NEXT(off) NEXT_11(off)
+#define WIDEN() WIDEN_12()
 // func mulFastE2M1AVX512x2(a *mulArgs)
 TEXT ·mulFastE2M1AVX512x2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -2983,12 +4091,48 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_11()
+	CLEAR_13()
 group:
+	CLEAR_14()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_86() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPSHUFB Z25, Z31, Z25; \
+	VPBROADCASTD 8(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z0, Z0; \
+	VPBROADCASTD 12(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z1, Z1; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_86()
+	JNE high
+	SHIFT_16()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_12()
 part:
-	PART_60()
+	PART_85()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -3007,12 +4151,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_13()
+	FINISH_17()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_14()
+	STORE_18()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -3022,9 +4166,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_15(off)
-#define NEXT(off) NEXT_16(off)
-#define WIDEN() WIDEN_17()
+#define FIRST(off) FIRST_19(off)
+#define NEXT(off) NEXT_20(off)
+#define WIDEN() WIDEN_21()
 // func mulFastE2M1AVX512x3(a *mulArgs)
 TEXT ·mulFastE2M1AVX512x3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -3043,12 +4187,52 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_18()
+	CLEAR_22()
 group:
+	CLEAR_23()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_87() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPSHUFB Z25, Z31, Z25; \
+	VPBROADCASTD 8(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z0, Z0; \
+	VPBROADCASTD 12(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z1, Z1; \
+	VPBROADCASTD 16(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z2, Z2; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_87()
+	JNE high
+	SHIFT_25()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_19()
 part:
-	PART_60()
+	PART_85()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -3067,12 +4251,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_20()
+	FINISH_26()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_21()
+	STORE_27()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -3082,9 +4266,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_22(off)
-#define NEXT(off) NEXT_23(off)
-#define WIDEN() WIDEN_24()
+#define FIRST(off) FIRST_28(off)
+#define NEXT(off) NEXT_29(off)
+#define WIDEN() WIDEN_30()
 // func mulFastE2M1AVX512x4(a *mulArgs)
 TEXT ·mulFastE2M1AVX512x4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -3103,12 +4287,56 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_25()
+	CLEAR_31()
 group:
+	CLEAR_32()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_88() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPSHUFB Z25, Z31, Z25; \
+	VPBROADCASTD 8(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z0, Z0; \
+	VPBROADCASTD 12(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z1, Z1; \
+	VPBROADCASTD 16(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z2, Z2; \
+	VPBROADCASTD 20(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z3, Z3; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_88()
+	JNE high
+	SHIFT_34()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_26()
 part:
-	PART_60()
+	PART_85()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -3127,12 +4355,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_27()
+	FINISH_35()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_28()
+	STORE_36()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -3142,9 +4370,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_29(off)
-#define NEXT(off) NEXT_30(off)
-#define WIDEN() WIDEN_31()
+#define FIRST(off) FIRST_37(off)
+#define NEXT(off) NEXT_38(off)
+#define WIDEN() WIDEN_39()
 // func mulFastE2M1AVX512x5(a *mulArgs)
 TEXT ·mulFastE2M1AVX512x5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -3164,12 +4392,60 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_32()
+	CLEAR_40()
 group:
+	CLEAR_41()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_89() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPSHUFB Z25, Z31, Z25; \
+	VPBROADCASTD 8(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z0, Z0; \
+	VPBROADCASTD 12(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z1, Z1; \
+	VPBROADCASTD 16(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z2, Z2; \
+	VPBROADCASTD 20(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z3, Z3; \
+	VPBROADCASTD 24(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z4, Z4; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_89()
+	JNE high
+	SHIFT_43()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_33()
 part:
-	PART_60()
+	PART_85()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -3189,12 +4465,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_34()
+	FINISH_44()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_35()
+	STORE_45()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -3204,9 +4480,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_36(off)
-#define NEXT(off) NEXT_37(off)
-#define WIDEN() WIDEN_38()
+#define FIRST(off) FIRST_46(off)
+#define NEXT(off) NEXT_47(off)
+#define WIDEN() WIDEN_48()
 // func mulFastE2M1AVX512x6(a *mulArgs)
 TEXT ·mulFastE2M1AVX512x6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -3226,12 +4502,64 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_39()
+	CLEAR_49()
 group:
+	CLEAR_50()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_90() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPSHUFB Z25, Z31, Z25; \
+	VPBROADCASTD 8(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z0, Z0; \
+	VPBROADCASTD 12(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z1, Z1; \
+	VPBROADCASTD 16(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z2, Z2; \
+	VPBROADCASTD 20(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z3, Z3; \
+	VPBROADCASTD 24(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z4, Z4; \
+	VPBROADCASTD 28(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z5, Z5; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_90()
+	JNE high
+	SHIFT_52()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_40()
 part:
-	PART_60()
+	PART_85()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -3251,12 +4579,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_41()
+	FINISH_53()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_42()
+	STORE_54()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -3266,9 +4594,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_43(off)
-#define NEXT(off) NEXT_44(off)
-#define WIDEN() WIDEN_45()
+#define FIRST(off) FIRST_55(off)
+#define NEXT(off) NEXT_56(off)
+#define WIDEN() WIDEN_57()
 // func mulFastE2M1AVX512x7(a *mulArgs)
 TEXT ·mulFastE2M1AVX512x7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -3288,12 +4616,68 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_46()
+	CLEAR_58()
 group:
+	CLEAR_59()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_91() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPSHUFB Z25, Z31, Z25; \
+	VPBROADCASTD 8(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z0, Z0; \
+	VPBROADCASTD 12(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z1, Z1; \
+	VPBROADCASTD 16(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z2, Z2; \
+	VPBROADCASTD 20(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z3, Z3; \
+	VPBROADCASTD 24(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z4, Z4; \
+	VPBROADCASTD 28(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z5, Z5; \
+	VPBROADCASTD 32(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z6, Z6; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_91()
+	JNE high
+	SHIFT_61()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_47()
 part:
-	PART_60()
+	PART_85()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -3313,12 +4697,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_48()
+	FINISH_62()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_49()
+	STORE_63()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -3328,9 +4712,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_50(off)
-#define NEXT(off) NEXT_51(off)
-#define WIDEN() WIDEN_52()
+#define FIRST(off) FIRST_64(off)
+#define NEXT(off) NEXT_65(off)
+#define WIDEN() WIDEN_66()
 // func mulFastE2M1AVX512x8(a *mulArgs)
 TEXT ·mulFastE2M1AVX512x8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -3350,12 +4734,72 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_53()
+	CLEAR_67()
 group:
+	CLEAR_68()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_92() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPSHUFB Z25, Z31, Z25; \
+	VPBROADCASTD 8(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z0, Z0; \
+	VPBROADCASTD 12(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z1, Z1; \
+	VPBROADCASTD 16(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z2, Z2; \
+	VPBROADCASTD 20(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z3, Z3; \
+	VPBROADCASTD 24(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z4, Z4; \
+	VPBROADCASTD 28(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z5, Z5; \
+	VPBROADCASTD 32(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z6, Z6; \
+	VPBROADCASTD 36(R14), Z27; \
+	VPMADDUBSW Z27, Z25, Z28; \
+	VPMADDWD Z29, Z28, Z28; \
+	VPADDD Z28, Z7, Z7; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_92()
+	JNE high
+	SHIFT_70()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_54()
 part:
-	PART_60()
+	PART_85()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -3375,12 +4819,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_55()
+	FINISH_71()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_56()
+	STORE_72()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -3390,12 +4834,12 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FMA0_61(off, w) \
+#define FMA0_93(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z0
-#define FMA0(off, w) FMA0_61(off, w)
-#define FMA1_62(off, w) \
+#define FMA0(off, w) FMA0_93(off, w)
+#define FMA1_94(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1
-#define FMA1(off, w) FMA1_62(off, w)
+#define FMA1(off, w) FMA1_94(off, w)
 // func mulExact2AVX512x1(a *mulArgs)
 TEXT ·mulExact2AVX512x1(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -3409,17 +4853,17 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-#define CLEARY_63() \
+#define CLEARY_95() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_63()
+	CLEARY_95()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_12()
+	CLEAR_14()
 part0:
-#define PART_64() \
+#define PART_96() \
 	PREFETCHT0 0(SI)(R14*1); \
 	VMOVDQU32 0(SI), Z24; \
 	VPERMPS Z30, Z24, Z26; \
@@ -3518,14 +4962,14 @@ part0:
 	VPSRLD $30, Z24, Z26; \
 	VPERMPS Z30, Z26, Z26; \
 	FMA1(124, Z26)
-	PART_64()
+	PART_96()
 	ADDQ $128, SI
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-#define ADD_65() \
+#define ADD_97() \
 	VADDPS Z1, Z0, Z0
-	ADD_65()
+	ADD_97()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -3539,7 +4983,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-#define FINISH_66() \
+#define FINISH_98() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Z26; \
@@ -3547,7 +4991,7 @@ scaled0:
 	VFMADD231PS Z26, Z25, Z1; \
 	VFMADD231PS Z0, Z24, Z1; \
 	VMOVUPS Z1, 0(R14)
-	FINISH_66()
+	FINISH_98()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -3559,14 +5003,14 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0_67(off, w) \
+#define FMA0_99(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z0; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z2
-#define FMA0(off, w) FMA0_67(off, w)
-#define FMA1_68(off, w) \
+#define FMA0(off, w) FMA0_99(off, w)
+#define FMA1_100(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z3
-#define FMA1(off, w) FMA1_68(off, w)
+#define FMA1(off, w) FMA1_100(off, w)
 // func mulExact2AVX512x2(a *mulArgs)
 TEXT ·mulExact2AVX512x2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -3580,27 +5024,27 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-#define CLEARY_69() \
+#define CLEARY_101() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_69()
+	CLEARY_101()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_26()
+	CLEAR_32()
 part0:
-	PART_64()
+	PART_96()
 	ADDQ $128, SI
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-#define ADD_70() \
+#define ADD_102() \
 	VADDPS Z1, Z0, Z0; \
 	VADDPS Z3, Z2, Z2
-	ADD_70()
+	ADD_102()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -3614,7 +5058,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-#define FINISH_71() \
+#define FINISH_103() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Z26; \
@@ -3629,7 +5073,7 @@ scaled0:
 	VFMADD231PS Z26, Z25, Z3; \
 	VFMADD231PS Z2, Z24, Z3; \
 	VMOVUPS Z3, 0(R14)
-	FINISH_71()
+	FINISH_103()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -3641,16 +5085,16 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0_72(off, w) \
+#define FMA0_104(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z0; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z2; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z4
-#define FMA0(off, w) FMA0_72(off, w)
-#define FMA1_73(off, w) \
+#define FMA0(off, w) FMA0_104(off, w)
+#define FMA1_105(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z3; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z5
-#define FMA1(off, w) FMA1_73(off, w)
+#define FMA1(off, w) FMA1_105(off, w)
 // func mulExact2AVX512x3(a *mulArgs)
 TEXT ·mulExact2AVX512x3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -3664,7 +5108,7 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-#define CLEARY_74() \
+#define CLEARY_106() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14); \
@@ -3672,22 +5116,22 @@ panel:
 	VMOVUPS Z0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_74()
+	CLEARY_106()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_40()
+	CLEAR_50()
 part0:
-	PART_64()
+	PART_96()
 	ADDQ $128, SI
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-#define ADD_75() \
+#define ADD_107() \
 	VADDPS Z1, Z0, Z0; \
 	VADDPS Z3, Z2, Z2; \
 	VADDPS Z5, Z4, Z4
-	ADD_75()
+	ADD_107()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -3701,7 +5145,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-#define FINISH_76() \
+#define FINISH_108() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Z26; \
@@ -3723,7 +5167,7 @@ scaled0:
 	VFMADD231PS Z26, Z25, Z5; \
 	VFMADD231PS Z4, Z24, Z5; \
 	VMOVUPS Z5, 0(R14)
-	FINISH_76()
+	FINISH_108()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -3735,18 +5179,18 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0_77(off, w) \
+#define FMA0_109(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z0; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z2; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z4; \
 	VFMADD231PS.BCST off(DX)(R9*1), w, Z6
-#define FMA0(off, w) FMA0_77(off, w)
-#define FMA1_78(off, w) \
+#define FMA0(off, w) FMA0_109(off, w)
+#define FMA1_110(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z3; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z5; \
 	VFMADD231PS.BCST off(DX)(R9*1), w, Z7
-#define FMA1(off, w) FMA1_78(off, w)
+#define FMA1(off, w) FMA1_110(off, w)
 // func mulExact2AVX512x4(a *mulArgs)
 TEXT ·mulExact2AVX512x4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -3760,7 +5204,7 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-#define CLEARY_79() \
+#define CLEARY_111() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14); \
@@ -3770,23 +5214,23 @@ panel:
 	VMOVUPS Z0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_79()
+	CLEARY_111()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_54()
+	CLEAR_68()
 part0:
-	PART_64()
+	PART_96()
 	ADDQ $128, SI
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-#define ADD_80() \
+#define ADD_112() \
 	VADDPS Z1, Z0, Z0; \
 	VADDPS Z3, Z2, Z2; \
 	VADDPS Z5, Z4, Z4; \
 	VADDPS Z7, Z6, Z6
-	ADD_80()
+	ADD_112()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -3800,7 +5244,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-#define FINISH_81() \
+#define FINISH_113() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Z26; \
@@ -3829,7 +5273,7 @@ scaled0:
 	VFMADD231PS Z26, Z25, Z7; \
 	VFMADD231PS Z6, Z24, Z7; \
 	VMOVUPS Z7, 0(R14)
-	FINISH_81()
+	FINISH_113()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -3841,20 +5285,20 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0_82(off, w) \
+#define FMA0_114(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z0; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z2; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z4; \
 	VFMADD231PS.BCST off(DX)(R9*1), w, Z6; \
 	VFMADD231PS.BCST off(R15), w, Z8
-#define FMA0(off, w) FMA0_82(off, w)
-#define FMA1_83(off, w) \
+#define FMA0(off, w) FMA0_114(off, w)
+#define FMA1_115(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z3; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z5; \
 	VFMADD231PS.BCST off(DX)(R9*1), w, Z7; \
 	VFMADD231PS.BCST off(R15), w, Z9
-#define FMA1(off, w) FMA1_83(off, w)
+#define FMA1(off, w) FMA1_115(off, w)
 // func mulExact2AVX512x5(a *mulArgs)
 TEXT ·mulExact2AVX512x5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -3869,7 +5313,7 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-#define CLEARY_84() \
+#define CLEARY_116() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14); \
@@ -3881,11 +5325,11 @@ panel:
 	VMOVUPS Z0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_84()
+	CLEARY_116()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-#define CLEAR_85() \
+#define CLEAR_117() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -3896,21 +5340,21 @@ group0:
 	VPXORD Z7, Z7, Z7; \
 	VPXORD Z8, Z8, Z8; \
 	VPXORD Z9, Z9, Z9
-	CLEAR_85()
+	CLEAR_117()
 part0:
-	PART_64()
+	PART_96()
 	ADDQ $128, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	DECQ CX
 	JNZ part0
-#define ADD_86() \
+#define ADD_118() \
 	VADDPS Z1, Z0, Z0; \
 	VADDPS Z3, Z2, Z2; \
 	VADDPS Z5, Z4, Z4; \
 	VADDPS Z7, Z6, Z6; \
 	VADDPS Z9, Z8, Z8
-	ADD_86()
+	ADD_118()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -3924,7 +5368,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-#define FINISH_87() \
+#define FINISH_119() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Z26; \
@@ -3960,7 +5404,7 @@ scaled0:
 	VFMADD231PS Z26, Z25, Z9; \
 	VFMADD231PS Z8, Z24, Z9; \
 	VMOVUPS Z9, 0(R14)
-	FINISH_87()
+	FINISH_119()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -3972,22 +5416,22 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0_88(off, w) \
+#define FMA0_120(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z0; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z2; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z4; \
 	VFMADD231PS.BCST off(DX)(R9*1), w, Z6; \
 	VFMADD231PS.BCST off(R15), w, Z8; \
 	VFMADD231PS.BCST off(R15)(R8*1), w, Z10
-#define FMA0(off, w) FMA0_88(off, w)
-#define FMA1_89(off, w) \
+#define FMA0(off, w) FMA0_120(off, w)
+#define FMA1_121(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z3; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z5; \
 	VFMADD231PS.BCST off(DX)(R9*1), w, Z7; \
 	VFMADD231PS.BCST off(R15), w, Z9; \
 	VFMADD231PS.BCST off(R15)(R8*1), w, Z11
-#define FMA1(off, w) FMA1_89(off, w)
+#define FMA1(off, w) FMA1_121(off, w)
 // func mulExact2AVX512x6(a *mulArgs)
 TEXT ·mulExact2AVX512x6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -4002,7 +5446,7 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-#define CLEARY_90() \
+#define CLEARY_122() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14); \
@@ -4016,11 +5460,11 @@ panel:
 	VMOVUPS Z0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_90()
+	CLEARY_122()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-#define CLEAR_91() \
+#define CLEAR_123() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -4033,22 +5477,22 @@ group0:
 	VPXORD Z9, Z9, Z9; \
 	VPXORD Z10, Z10, Z10; \
 	VPXORD Z11, Z11, Z11
-	CLEAR_91()
+	CLEAR_123()
 part0:
-	PART_64()
+	PART_96()
 	ADDQ $128, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	DECQ CX
 	JNZ part0
-#define ADD_92() \
+#define ADD_124() \
 	VADDPS Z1, Z0, Z0; \
 	VADDPS Z3, Z2, Z2; \
 	VADDPS Z5, Z4, Z4; \
 	VADDPS Z7, Z6, Z6; \
 	VADDPS Z9, Z8, Z8; \
 	VADDPS Z11, Z10, Z10
-	ADD_92()
+	ADD_124()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -4062,7 +5506,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-#define FINISH_93() \
+#define FINISH_125() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Z26; \
@@ -4105,7 +5549,7 @@ scaled0:
 	VFMADD231PS Z26, Z25, Z11; \
 	VFMADD231PS Z10, Z24, Z11; \
 	VMOVUPS Z11, 0(R14)
-	FINISH_93()
+	FINISH_125()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -4117,7 +5561,7 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0_94(off, w) \
+#define FMA0_126(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z0; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z2; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z4; \
@@ -4125,8 +5569,8 @@ scaled0:
 	VFMADD231PS.BCST off(R15), w, Z8; \
 	VFMADD231PS.BCST off(R15)(R8*1), w, Z10; \
 	VFMADD231PS.BCST off(R15)(R8*2), w, Z12
-#define FMA0(off, w) FMA0_94(off, w)
-#define FMA1_95(off, w) \
+#define FMA0(off, w) FMA0_126(off, w)
+#define FMA1_127(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z3; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z5; \
@@ -4134,7 +5578,7 @@ scaled0:
 	VFMADD231PS.BCST off(R15), w, Z9; \
 	VFMADD231PS.BCST off(R15)(R8*1), w, Z11; \
 	VFMADD231PS.BCST off(R15)(R8*2), w, Z13
-#define FMA1(off, w) FMA1_95(off, w)
+#define FMA1(off, w) FMA1_127(off, w)
 // func mulExact2AVX512x7(a *mulArgs)
 TEXT ·mulExact2AVX512x7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -4149,7 +5593,7 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-#define CLEARY_96() \
+#define CLEARY_128() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14); \
@@ -4165,11 +5609,11 @@ panel:
 	VMOVUPS Z0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_96()
+	CLEARY_128()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-#define CLEAR_97() \
+#define CLEAR_129() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -4184,15 +5628,15 @@ group0:
 	VPXORD Z11, Z11, Z11; \
 	VPXORD Z12, Z12, Z12; \
 	VPXORD Z13, Z13, Z13
-	CLEAR_97()
+	CLEAR_129()
 part0:
-	PART_64()
+	PART_96()
 	ADDQ $128, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	DECQ CX
 	JNZ part0
-#define ADD_98() \
+#define ADD_130() \
 	VADDPS Z1, Z0, Z0; \
 	VADDPS Z3, Z2, Z2; \
 	VADDPS Z5, Z4, Z4; \
@@ -4200,7 +5644,7 @@ part0:
 	VADDPS Z9, Z8, Z8; \
 	VADDPS Z11, Z10, Z10; \
 	VADDPS Z13, Z12, Z12
-	ADD_98()
+	ADD_130()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -4214,7 +5658,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-#define FINISH_99() \
+#define FINISH_131() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Z26; \
@@ -4264,7 +5708,7 @@ scaled0:
 	VFMADD231PS Z26, Z25, Z13; \
 	VFMADD231PS Z12, Z24, Z13; \
 	VMOVUPS Z13, 0(R14)
-	FINISH_99()
+	FINISH_131()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -4276,7 +5720,7 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0_100(off, w) \
+#define FMA0_132(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z0; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z2; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z4; \
@@ -4285,8 +5729,8 @@ scaled0:
 	VFMADD231PS.BCST off(R15)(R8*1), w, Z10; \
 	VFMADD231PS.BCST off(R15)(R8*2), w, Z12; \
 	VFMADD231PS.BCST off(R15)(R9*1), w, Z14
-#define FMA0(off, w) FMA0_100(off, w)
-#define FMA1_101(off, w) \
+#define FMA0(off, w) FMA0_132(off, w)
+#define FMA1_133(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z3; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z5; \
@@ -4295,7 +5739,7 @@ scaled0:
 	VFMADD231PS.BCST off(R15)(R8*1), w, Z11; \
 	VFMADD231PS.BCST off(R15)(R8*2), w, Z13; \
 	VFMADD231PS.BCST off(R15)(R9*1), w, Z15
-#define FMA1(off, w) FMA1_101(off, w)
+#define FMA1(off, w) FMA1_133(off, w)
 // func mulExact2AVX512x8(a *mulArgs)
 TEXT ·mulExact2AVX512x8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -4310,7 +5754,7 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-#define CLEARY_102() \
+#define CLEARY_134() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14); \
@@ -4328,11 +5772,11 @@ panel:
 	VMOVUPS Z0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_102()
+	CLEARY_134()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-#define CLEAR_103() \
+#define CLEAR_135() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -4349,15 +5793,15 @@ group0:
 	VPXORD Z13, Z13, Z13; \
 	VPXORD Z14, Z14, Z14; \
 	VPXORD Z15, Z15, Z15
-	CLEAR_103()
+	CLEAR_135()
 part0:
-	PART_64()
+	PART_96()
 	ADDQ $128, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	DECQ CX
 	JNZ part0
-#define ADD_104() \
+#define ADD_136() \
 	VADDPS Z1, Z0, Z0; \
 	VADDPS Z3, Z2, Z2; \
 	VADDPS Z5, Z4, Z4; \
@@ -4366,7 +5810,7 @@ part0:
 	VADDPS Z11, Z10, Z10; \
 	VADDPS Z13, Z12, Z12; \
 	VADDPS Z15, Z14, Z14
-	ADD_104()
+	ADD_136()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -4380,7 +5824,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-#define FINISH_105() \
+#define FINISH_137() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Z26; \
@@ -4437,7 +5881,7 @@ scaled0:
 	VFMADD231PS Z26, Z25, Z15; \
 	VFMADD231PS Z14, Z24, Z15; \
 	VMOVUPS Z15, 0(R14)
-	FINISH_105()
+	FINISH_137()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -4449,7 +5893,7 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0_106(off, w) \
+#define FMA0_138(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z0; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z2; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z4; \
@@ -4459,8 +5903,8 @@ scaled0:
 	VFMADD231PS.BCST off(R15)(R8*2), w, Z12; \
 	VFMADD231PS.BCST off(R15)(R9*1), w, Z14; \
 	VFMADD231PS.BCST off(R12), w, Z16
-#define FMA0(off, w) FMA0_106(off, w)
-#define FMA1_107(off, w) \
+#define FMA0(off, w) FMA0_138(off, w)
+#define FMA1_139(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z3; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z5; \
@@ -4470,7 +5914,7 @@ scaled0:
 	VFMADD231PS.BCST off(R15)(R8*2), w, Z13; \
 	VFMADD231PS.BCST off(R15)(R9*1), w, Z15; \
 	VFMADD231PS.BCST off(R12), w, Z17
-#define FMA1(off, w) FMA1_107(off, w)
+#define FMA1(off, w) FMA1_139(off, w)
 // func mulExact2AVX512x9(a *mulArgs)
 TEXT ·mulExact2AVX512x9(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -4486,7 +5930,7 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-#define CLEARY_108() \
+#define CLEARY_140() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14); \
@@ -4506,11 +5950,11 @@ panel:
 	VMOVUPS Z0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_108()
+	CLEARY_140()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-#define CLEAR_109() \
+#define CLEAR_141() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -4529,16 +5973,16 @@ group0:
 	VPXORD Z15, Z15, Z15; \
 	VPXORD Z16, Z16, Z16; \
 	VPXORD Z17, Z17, Z17
-	CLEAR_109()
+	CLEAR_141()
 part0:
-	PART_64()
+	PART_96()
 	ADDQ $128, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	ADDQ $128, R12
 	DECQ CX
 	JNZ part0
-#define ADD_110() \
+#define ADD_142() \
 	VADDPS Z1, Z0, Z0; \
 	VADDPS Z3, Z2, Z2; \
 	VADDPS Z5, Z4, Z4; \
@@ -4548,7 +5992,7 @@ part0:
 	VADDPS Z13, Z12, Z12; \
 	VADDPS Z15, Z14, Z14; \
 	VADDPS Z17, Z16, Z16
-	ADD_110()
+	ADD_142()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -4562,7 +6006,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-#define FINISH_111() \
+#define FINISH_143() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Z26; \
@@ -4626,7 +6070,7 @@ scaled0:
 	VFMADD231PS Z26, Z25, Z17; \
 	VFMADD231PS Z16, Z24, Z17; \
 	VMOVUPS Z17, 0(R14)
-	FINISH_111()
+	FINISH_143()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -4638,7 +6082,7 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0_112(off, w) \
+#define FMA0_144(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z0; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z2; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z4; \
@@ -4649,8 +6093,8 @@ scaled0:
 	VFMADD231PS.BCST off(R15)(R9*1), w, Z14; \
 	VFMADD231PS.BCST off(R12), w, Z16; \
 	VFMADD231PS.BCST off(R12)(R8*1), w, Z18
-#define FMA0(off, w) FMA0_112(off, w)
-#define FMA1_113(off, w) \
+#define FMA0(off, w) FMA0_144(off, w)
+#define FMA1_145(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z3; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z5; \
@@ -4661,7 +6105,7 @@ scaled0:
 	VFMADD231PS.BCST off(R15)(R9*1), w, Z15; \
 	VFMADD231PS.BCST off(R12), w, Z17; \
 	VFMADD231PS.BCST off(R12)(R8*1), w, Z19
-#define FMA1(off, w) FMA1_113(off, w)
+#define FMA1(off, w) FMA1_145(off, w)
 // func mulExact2AVX512x10(a *mulArgs)
 TEXT ·mulExact2AVX512x10(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -4677,7 +6121,7 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-#define CLEARY_114() \
+#define CLEARY_146() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14); \
@@ -4699,11 +6143,11 @@ panel:
 	VMOVUPS Z0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_114()
+	CLEARY_146()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-#define CLEAR_115() \
+#define CLEAR_147() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -4724,16 +6168,16 @@ group0:
 	VPXORD Z17, Z17, Z17; \
 	VPXORD Z18, Z18, Z18; \
 	VPXORD Z19, Z19, Z19
-	CLEAR_115()
+	CLEAR_147()
 part0:
-	PART_64()
+	PART_96()
 	ADDQ $128, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	ADDQ $128, R12
 	DECQ CX
 	JNZ part0
-#define ADD_116() \
+#define ADD_148() \
 	VADDPS Z1, Z0, Z0; \
 	VADDPS Z3, Z2, Z2; \
 	VADDPS Z5, Z4, Z4; \
@@ -4744,7 +6188,7 @@ part0:
 	VADDPS Z15, Z14, Z14; \
 	VADDPS Z17, Z16, Z16; \
 	VADDPS Z19, Z18, Z18
-	ADD_116()
+	ADD_148()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -4758,7 +6202,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-#define FINISH_117() \
+#define FINISH_149() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Z26; \
@@ -4829,7 +6273,7 @@ scaled0:
 	VFMADD231PS Z26, Z25, Z19; \
 	VFMADD231PS Z18, Z24, Z19; \
 	VMOVUPS Z19, 0(R14)
-	FINISH_117()
+	FINISH_149()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -4841,7 +6285,7 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0_118(off, w) \
+#define FMA0_150(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z0; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z2; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z4; \
@@ -4853,8 +6297,8 @@ scaled0:
 	VFMADD231PS.BCST off(R12), w, Z16; \
 	VFMADD231PS.BCST off(R12)(R8*1), w, Z18; \
 	VFMADD231PS.BCST off(R12)(R8*2), w, Z20
-#define FMA0(off, w) FMA0_118(off, w)
-#define FMA1_119(off, w) \
+#define FMA0(off, w) FMA0_150(off, w)
+#define FMA1_151(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z3; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z5; \
@@ -4866,7 +6310,7 @@ scaled0:
 	VFMADD231PS.BCST off(R12), w, Z17; \
 	VFMADD231PS.BCST off(R12)(R8*1), w, Z19; \
 	VFMADD231PS.BCST off(R12)(R8*2), w, Z21
-#define FMA1(off, w) FMA1_119(off, w)
+#define FMA1(off, w) FMA1_151(off, w)
 // func mulExact2AVX512x11(a *mulArgs)
 TEXT ·mulExact2AVX512x11(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -4882,7 +6326,7 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-#define CLEARY_120() \
+#define CLEARY_152() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14); \
@@ -4906,11 +6350,11 @@ panel:
 	VMOVUPS Z0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_120()
+	CLEARY_152()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-#define CLEAR_121() \
+#define CLEAR_153() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -4933,16 +6377,16 @@ group0:
 	VPXORD Z19, Z19, Z19; \
 	VPXORD Z20, Z20, Z20; \
 	VPXORD Z21, Z21, Z21
-	CLEAR_121()
+	CLEAR_153()
 part0:
-	PART_64()
+	PART_96()
 	ADDQ $128, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	ADDQ $128, R12
 	DECQ CX
 	JNZ part0
-#define ADD_122() \
+#define ADD_154() \
 	VADDPS Z1, Z0, Z0; \
 	VADDPS Z3, Z2, Z2; \
 	VADDPS Z5, Z4, Z4; \
@@ -4954,7 +6398,7 @@ part0:
 	VADDPS Z17, Z16, Z16; \
 	VADDPS Z19, Z18, Z18; \
 	VADDPS Z21, Z20, Z20
-	ADD_122()
+	ADD_154()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -4968,7 +6412,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-#define FINISH_123() \
+#define FINISH_155() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Z26; \
@@ -5046,7 +6490,7 @@ scaled0:
 	VFMADD231PS Z26, Z25, Z21; \
 	VFMADD231PS Z20, Z24, Z21; \
 	VMOVUPS Z21, 0(R14)
-	FINISH_123()
+	FINISH_155()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -5058,7 +6502,7 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0_124(off, w) \
+#define FMA0_156(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z0; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z2; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z4; \
@@ -5071,8 +6515,8 @@ scaled0:
 	VFMADD231PS.BCST off(R12)(R8*1), w, Z18; \
 	VFMADD231PS.BCST off(R12)(R8*2), w, Z20; \
 	VFMADD231PS.BCST off(R12)(R9*1), w, Z22
-#define FMA0(off, w) FMA0_124(off, w)
-#define FMA1_125(off, w) \
+#define FMA0(off, w) FMA0_156(off, w)
+#define FMA1_157(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z3; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z5; \
@@ -5085,7 +6529,7 @@ scaled0:
 	VFMADD231PS.BCST off(R12)(R8*1), w, Z19; \
 	VFMADD231PS.BCST off(R12)(R8*2), w, Z21; \
 	VFMADD231PS.BCST off(R12)(R9*1), w, Z23
-#define FMA1(off, w) FMA1_125(off, w)
+#define FMA1(off, w) FMA1_157(off, w)
 // func mulExact2AVX512x12(a *mulArgs)
 TEXT ·mulExact2AVX512x12(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -5101,7 +6545,7 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-#define CLEARY_126() \
+#define CLEARY_158() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14); \
@@ -5127,11 +6571,11 @@ panel:
 	VMOVUPS Z0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_126()
+	CLEARY_158()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-#define CLEAR_127() \
+#define CLEAR_159() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -5156,16 +6600,16 @@ group0:
 	VPXORD Z21, Z21, Z21; \
 	VPXORD Z22, Z22, Z22; \
 	VPXORD Z23, Z23, Z23
-	CLEAR_127()
+	CLEAR_159()
 part0:
-	PART_64()
+	PART_96()
 	ADDQ $128, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	ADDQ $128, R12
 	DECQ CX
 	JNZ part0
-#define ADD_128() \
+#define ADD_160() \
 	VADDPS Z1, Z0, Z0; \
 	VADDPS Z3, Z2, Z2; \
 	VADDPS Z5, Z4, Z4; \
@@ -5178,7 +6622,7 @@ part0:
 	VADDPS Z19, Z18, Z18; \
 	VADDPS Z21, Z20, Z20; \
 	VADDPS Z23, Z22, Z22
-	ADD_128()
+	ADD_160()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -5192,7 +6636,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-#define FINISH_129() \
+#define FINISH_161() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Z26; \
@@ -5277,7 +6721,7 @@ scaled0:
 	VFMADD231PS Z26, Z25, Z23; \
 	VFMADD231PS Z22, Z24, Z23; \
 	VMOVUPS Z23, 0(R14)
-	FINISH_129()
+	FINISH_161()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -5289,8 +6733,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_61(off, w)
-#define FMA1(off, w) FMA1_62(off, w)
+#define FMA0(off, w) FMA0_93(off, w)
+#define FMA1(off, w) FMA1_94(off, w)
 // func mulExact3AVX512x1(a *mulArgs)
 TEXT ·mulExact3AVX512x1(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -5307,13 +6751,13 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_63()
+	CLEARY_95()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_12()
+	CLEAR_14()
 part0:
-#define PART_130() \
+#define PART_162() \
 	PREFETCHT0 0(SI)(R14*1); \
 	VMOVDQU32 0(SI), Z24; \
 	VPANDD Z28, Z24, Z24; \
@@ -5437,12 +6881,12 @@ part0:
 	VPSRLD $24, Z24, Z26; \
 	VPERMPS Z30, Z26, Z26; \
 	FMA1(124, Z26)
-	PART_130()
+	PART_162()
 	ADDQ $192, SI
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-	ADD_65()
+	ADD_97()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -5456,7 +6900,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_66()
+	FINISH_98()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -5468,8 +6912,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_67(off, w)
-#define FMA1(off, w) FMA1_68(off, w)
+#define FMA0(off, w) FMA0_99(off, w)
+#define FMA1(off, w) FMA1_100(off, w)
 // func mulExact3AVX512x2(a *mulArgs)
 TEXT ·mulExact3AVX512x2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -5486,18 +6930,18 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_69()
+	CLEARY_101()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_26()
+	CLEAR_32()
 part0:
-	PART_130()
+	PART_162()
 	ADDQ $192, SI
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-	ADD_70()
+	ADD_102()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -5511,7 +6955,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_71()
+	FINISH_103()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -5523,8 +6967,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_72(off, w)
-#define FMA1(off, w) FMA1_73(off, w)
+#define FMA0(off, w) FMA0_104(off, w)
+#define FMA1(off, w) FMA1_105(off, w)
 // func mulExact3AVX512x3(a *mulArgs)
 TEXT ·mulExact3AVX512x3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -5541,18 +6985,18 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_74()
+	CLEARY_106()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_40()
+	CLEAR_50()
 part0:
-	PART_130()
+	PART_162()
 	ADDQ $192, SI
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-	ADD_75()
+	ADD_107()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -5566,7 +7010,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_76()
+	FINISH_108()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -5578,8 +7022,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_77(off, w)
-#define FMA1(off, w) FMA1_78(off, w)
+#define FMA0(off, w) FMA0_109(off, w)
+#define FMA1(off, w) FMA1_110(off, w)
 // func mulExact3AVX512x4(a *mulArgs)
 TEXT ·mulExact3AVX512x4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -5596,18 +7040,18 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_79()
+	CLEARY_111()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_54()
+	CLEAR_68()
 part0:
-	PART_130()
+	PART_162()
 	ADDQ $192, SI
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-	ADD_80()
+	ADD_112()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -5621,7 +7065,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_81()
+	FINISH_113()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -5633,8 +7077,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_82(off, w)
-#define FMA1(off, w) FMA1_83(off, w)
+#define FMA0(off, w) FMA0_114(off, w)
+#define FMA1(off, w) FMA1_115(off, w)
 // func mulExact3AVX512x5(a *mulArgs)
 TEXT ·mulExact3AVX512x5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -5652,19 +7096,19 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_84()
+	CLEARY_116()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_85()
+	CLEAR_117()
 part0:
-	PART_130()
+	PART_162()
 	ADDQ $192, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	DECQ CX
 	JNZ part0
-	ADD_86()
+	ADD_118()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -5678,7 +7122,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_87()
+	FINISH_119()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -5690,8 +7134,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_88(off, w)
-#define FMA1(off, w) FMA1_89(off, w)
+#define FMA0(off, w) FMA0_120(off, w)
+#define FMA1(off, w) FMA1_121(off, w)
 // func mulExact3AVX512x6(a *mulArgs)
 TEXT ·mulExact3AVX512x6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -5709,19 +7153,19 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_90()
+	CLEARY_122()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_91()
+	CLEAR_123()
 part0:
-	PART_130()
+	PART_162()
 	ADDQ $192, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	DECQ CX
 	JNZ part0
-	ADD_92()
+	ADD_124()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -5735,7 +7179,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_93()
+	FINISH_125()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -5747,8 +7191,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_94(off, w)
-#define FMA1(off, w) FMA1_95(off, w)
+#define FMA0(off, w) FMA0_126(off, w)
+#define FMA1(off, w) FMA1_127(off, w)
 // func mulExact3AVX512x7(a *mulArgs)
 TEXT ·mulExact3AVX512x7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -5766,19 +7210,19 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_96()
+	CLEARY_128()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_97()
+	CLEAR_129()
 part0:
-	PART_130()
+	PART_162()
 	ADDQ $192, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	DECQ CX
 	JNZ part0
-	ADD_98()
+	ADD_130()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -5792,7 +7236,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_99()
+	FINISH_131()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -5804,8 +7248,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_100(off, w)
-#define FMA1(off, w) FMA1_101(off, w)
+#define FMA0(off, w) FMA0_132(off, w)
+#define FMA1(off, w) FMA1_133(off, w)
 // func mulExact3AVX512x8(a *mulArgs)
 TEXT ·mulExact3AVX512x8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -5823,19 +7267,19 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_102()
+	CLEARY_134()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_103()
+	CLEAR_135()
 part0:
-	PART_130()
+	PART_162()
 	ADDQ $192, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	DECQ CX
 	JNZ part0
-	ADD_104()
+	ADD_136()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -5849,7 +7293,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_105()
+	FINISH_137()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -5861,8 +7305,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_106(off, w)
-#define FMA1(off, w) FMA1_107(off, w)
+#define FMA0(off, w) FMA0_138(off, w)
+#define FMA1(off, w) FMA1_139(off, w)
 // func mulExact3AVX512x9(a *mulArgs)
 TEXT ·mulExact3AVX512x9(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -5881,20 +7325,20 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_108()
+	CLEARY_140()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_109()
+	CLEAR_141()
 part0:
-	PART_130()
+	PART_162()
 	ADDQ $192, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	ADDQ $128, R12
 	DECQ CX
 	JNZ part0
-	ADD_110()
+	ADD_142()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -5908,7 +7352,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_111()
+	FINISH_143()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -5920,8 +7364,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_112(off, w)
-#define FMA1(off, w) FMA1_113(off, w)
+#define FMA0(off, w) FMA0_144(off, w)
+#define FMA1(off, w) FMA1_145(off, w)
 // func mulExact3AVX512x10(a *mulArgs)
 TEXT ·mulExact3AVX512x10(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -5940,20 +7384,20 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_114()
+	CLEARY_146()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_115()
+	CLEAR_147()
 part0:
-	PART_130()
+	PART_162()
 	ADDQ $192, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	ADDQ $128, R12
 	DECQ CX
 	JNZ part0
-	ADD_116()
+	ADD_148()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -5967,7 +7411,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_117()
+	FINISH_149()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -5979,8 +7423,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_118(off, w)
-#define FMA1(off, w) FMA1_119(off, w)
+#define FMA0(off, w) FMA0_150(off, w)
+#define FMA1(off, w) FMA1_151(off, w)
 // func mulExact3AVX512x11(a *mulArgs)
 TEXT ·mulExact3AVX512x11(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -5999,20 +7443,20 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_120()
+	CLEARY_152()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_121()
+	CLEAR_153()
 part0:
-	PART_130()
+	PART_162()
 	ADDQ $192, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	ADDQ $128, R12
 	DECQ CX
 	JNZ part0
-	ADD_122()
+	ADD_154()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -6026,7 +7470,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_123()
+	FINISH_155()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -6038,8 +7482,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_124(off, w)
-#define FMA1(off, w) FMA1_125(off, w)
+#define FMA0(off, w) FMA0_156(off, w)
+#define FMA1(off, w) FMA1_157(off, w)
 // func mulExact3AVX512x12(a *mulArgs)
 TEXT ·mulExact3AVX512x12(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6058,20 +7502,20 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_126()
+	CLEARY_158()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_127()
+	CLEAR_159()
 part0:
-	PART_130()
+	PART_162()
 	ADDQ $192, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	ADDQ $128, R12
 	DECQ CX
 	JNZ part0
-	ADD_128()
+	ADD_160()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -6085,7 +7529,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_129()
+	FINISH_161()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -6097,8 +7541,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_61(off, w)
-#define FMA1(off, w) FMA1_62(off, w)
+#define FMA0(off, w) FMA0_93(off, w)
+#define FMA1(off, w) FMA1_94(off, w)
 // func mulExact5AVX512x1(a *mulArgs)
 TEXT ·mulExact5AVX512x1(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6115,13 +7559,13 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_63()
+	CLEARY_95()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_12()
+	CLEAR_14()
 part0:
-#define PART_131() \
+#define PART_163() \
 	PREFETCHT0 0(SI)(R14*1); \
 	VMOVDQU32 0(SI), Z24; \
 	VPANDD Z28, Z24, Z24; \
@@ -6255,12 +7699,12 @@ part0:
 	VPSRLD $24, Z24, Z26; \
 	VPERMI2PS Z31, Z30, Z26; \
 	FMA1(124, Z26)
-	PART_131()
+	PART_163()
 	ADDQ $320, SI
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-	ADD_65()
+	ADD_97()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -6274,7 +7718,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_66()
+	FINISH_98()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -6286,8 +7730,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_67(off, w)
-#define FMA1(off, w) FMA1_68(off, w)
+#define FMA0(off, w) FMA0_99(off, w)
+#define FMA1(off, w) FMA1_100(off, w)
 // func mulExact5AVX512x2(a *mulArgs)
 TEXT ·mulExact5AVX512x2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6304,18 +7748,18 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_69()
+	CLEARY_101()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_26()
+	CLEAR_32()
 part0:
-	PART_131()
+	PART_163()
 	ADDQ $320, SI
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-	ADD_70()
+	ADD_102()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -6329,7 +7773,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_71()
+	FINISH_103()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -6341,8 +7785,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_72(off, w)
-#define FMA1(off, w) FMA1_73(off, w)
+#define FMA0(off, w) FMA0_104(off, w)
+#define FMA1(off, w) FMA1_105(off, w)
 // func mulExact5AVX512x3(a *mulArgs)
 TEXT ·mulExact5AVX512x3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6359,18 +7803,18 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_74()
+	CLEARY_106()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_40()
+	CLEAR_50()
 part0:
-	PART_131()
+	PART_163()
 	ADDQ $320, SI
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-	ADD_75()
+	ADD_107()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -6384,7 +7828,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_76()
+	FINISH_108()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -6396,8 +7840,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_77(off, w)
-#define FMA1(off, w) FMA1_78(off, w)
+#define FMA0(off, w) FMA0_109(off, w)
+#define FMA1(off, w) FMA1_110(off, w)
 // func mulExact5AVX512x4(a *mulArgs)
 TEXT ·mulExact5AVX512x4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6414,18 +7858,18 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_79()
+	CLEARY_111()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_54()
+	CLEAR_68()
 part0:
-	PART_131()
+	PART_163()
 	ADDQ $320, SI
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-	ADD_80()
+	ADD_112()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -6439,7 +7883,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_81()
+	FINISH_113()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -6451,8 +7895,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_82(off, w)
-#define FMA1(off, w) FMA1_83(off, w)
+#define FMA0(off, w) FMA0_114(off, w)
+#define FMA1(off, w) FMA1_115(off, w)
 // func mulExact5AVX512x5(a *mulArgs)
 TEXT ·mulExact5AVX512x5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6470,19 +7914,19 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_84()
+	CLEARY_116()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_85()
+	CLEAR_117()
 part0:
-	PART_131()
+	PART_163()
 	ADDQ $320, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	DECQ CX
 	JNZ part0
-	ADD_86()
+	ADD_118()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -6496,7 +7940,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_87()
+	FINISH_119()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -6508,8 +7952,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_88(off, w)
-#define FMA1(off, w) FMA1_89(off, w)
+#define FMA0(off, w) FMA0_120(off, w)
+#define FMA1(off, w) FMA1_121(off, w)
 // func mulExact5AVX512x6(a *mulArgs)
 TEXT ·mulExact5AVX512x6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6527,19 +7971,19 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_90()
+	CLEARY_122()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_91()
+	CLEAR_123()
 part0:
-	PART_131()
+	PART_163()
 	ADDQ $320, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	DECQ CX
 	JNZ part0
-	ADD_92()
+	ADD_124()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -6553,7 +7997,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_93()
+	FINISH_125()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -6565,8 +8009,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_94(off, w)
-#define FMA1(off, w) FMA1_95(off, w)
+#define FMA0(off, w) FMA0_126(off, w)
+#define FMA1(off, w) FMA1_127(off, w)
 // func mulExact5AVX512x7(a *mulArgs)
 TEXT ·mulExact5AVX512x7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6584,19 +8028,19 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_96()
+	CLEARY_128()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_97()
+	CLEAR_129()
 part0:
-	PART_131()
+	PART_163()
 	ADDQ $320, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	DECQ CX
 	JNZ part0
-	ADD_98()
+	ADD_130()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -6610,7 +8054,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_99()
+	FINISH_131()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -6622,8 +8066,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_100(off, w)
-#define FMA1(off, w) FMA1_101(off, w)
+#define FMA0(off, w) FMA0_132(off, w)
+#define FMA1(off, w) FMA1_133(off, w)
 // func mulExact5AVX512x8(a *mulArgs)
 TEXT ·mulExact5AVX512x8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6641,19 +8085,19 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_102()
+	CLEARY_134()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_103()
+	CLEAR_135()
 part0:
-	PART_131()
+	PART_163()
 	ADDQ $320, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	DECQ CX
 	JNZ part0
-	ADD_104()
+	ADD_136()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -6667,7 +8111,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_105()
+	FINISH_137()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -6679,8 +8123,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_106(off, w)
-#define FMA1(off, w) FMA1_107(off, w)
+#define FMA0(off, w) FMA0_138(off, w)
+#define FMA1(off, w) FMA1_139(off, w)
 // func mulExact5AVX512x9(a *mulArgs)
 TEXT ·mulExact5AVX512x9(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6699,20 +8143,20 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_108()
+	CLEARY_140()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_109()
+	CLEAR_141()
 part0:
-	PART_131()
+	PART_163()
 	ADDQ $320, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	ADDQ $128, R12
 	DECQ CX
 	JNZ part0
-	ADD_110()
+	ADD_142()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -6726,7 +8170,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_111()
+	FINISH_143()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -6738,8 +8182,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_112(off, w)
-#define FMA1(off, w) FMA1_113(off, w)
+#define FMA0(off, w) FMA0_144(off, w)
+#define FMA1(off, w) FMA1_145(off, w)
 // func mulExact5AVX512x10(a *mulArgs)
 TEXT ·mulExact5AVX512x10(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6758,20 +8202,20 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_114()
+	CLEARY_146()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_115()
+	CLEAR_147()
 part0:
-	PART_131()
+	PART_163()
 	ADDQ $320, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	ADDQ $128, R12
 	DECQ CX
 	JNZ part0
-	ADD_116()
+	ADD_148()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -6785,7 +8229,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_117()
+	FINISH_149()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -6797,8 +8241,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_118(off, w)
-#define FMA1(off, w) FMA1_119(off, w)
+#define FMA0(off, w) FMA0_150(off, w)
+#define FMA1(off, w) FMA1_151(off, w)
 // func mulExact5AVX512x11(a *mulArgs)
 TEXT ·mulExact5AVX512x11(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6817,20 +8261,20 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_120()
+	CLEARY_152()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_121()
+	CLEAR_153()
 part0:
-	PART_131()
+	PART_163()
 	ADDQ $320, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	ADDQ $128, R12
 	DECQ CX
 	JNZ part0
-	ADD_122()
+	ADD_154()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -6844,7 +8288,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_123()
+	FINISH_155()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -6856,8 +8300,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_124(off, w)
-#define FMA1(off, w) FMA1_125(off, w)
+#define FMA0(off, w) FMA0_156(off, w)
+#define FMA1(off, w) FMA1_157(off, w)
 // func mulExact5AVX512x12(a *mulArgs)
 TEXT ·mulExact5AVX512x12(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6876,20 +8320,20 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_126()
+	CLEARY_158()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_127()
+	CLEAR_159()
 part0:
-	PART_131()
+	PART_163()
 	ADDQ $320, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	ADDQ $128, R12
 	DECQ CX
 	JNZ part0
-	ADD_128()
+	ADD_160()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -6903,7 +8347,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_129()
+	FINISH_161()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -6915,8 +8359,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_61(off, w)
-#define FMA1(off, w) FMA1_62(off, w)
+#define FMA0(off, w) FMA0_93(off, w)
+#define FMA1(off, w) FMA1_94(off, w)
 // func mulExact6AVX512x1(a *mulArgs)
 TEXT ·mulExact6AVX512x1(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6932,13 +8376,13 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_63()
+	CLEARY_95()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_12()
+	CLEAR_14()
 part0:
-#define PART_132() \
+#define PART_164() \
 	PREFETCHT0 0(SI)(R14*1); \
 	VMOVDQU32 0(SI), Z24; \
 	VPANDD Z28, Z24, Z24; \
@@ -7089,12 +8533,12 @@ part0:
 	VPSRLD $24, Z24, Z26; \
 	VCVTDQ2PS Z26, Z26; \
 	FMA1(124, Z26)
-	PART_132()
+	PART_164()
 	ADDQ $384, SI
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-	ADD_65()
+	ADD_97()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -7108,7 +8552,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_66()
+	FINISH_98()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -7120,8 +8564,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_67(off, w)
-#define FMA1(off, w) FMA1_68(off, w)
+#define FMA0(off, w) FMA0_99(off, w)
+#define FMA1(off, w) FMA1_100(off, w)
 // func mulExact6AVX512x2(a *mulArgs)
 TEXT ·mulExact6AVX512x2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7137,18 +8581,18 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_69()
+	CLEARY_101()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_26()
+	CLEAR_32()
 part0:
-	PART_132()
+	PART_164()
 	ADDQ $384, SI
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-	ADD_70()
+	ADD_102()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -7162,7 +8606,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_71()
+	FINISH_103()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -7174,8 +8618,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_72(off, w)
-#define FMA1(off, w) FMA1_73(off, w)
+#define FMA0(off, w) FMA0_104(off, w)
+#define FMA1(off, w) FMA1_105(off, w)
 // func mulExact6AVX512x3(a *mulArgs)
 TEXT ·mulExact6AVX512x3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7191,18 +8635,18 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_74()
+	CLEARY_106()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_40()
+	CLEAR_50()
 part0:
-	PART_132()
+	PART_164()
 	ADDQ $384, SI
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-	ADD_75()
+	ADD_107()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -7216,7 +8660,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_76()
+	FINISH_108()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -7228,8 +8672,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_77(off, w)
-#define FMA1(off, w) FMA1_78(off, w)
+#define FMA0(off, w) FMA0_109(off, w)
+#define FMA1(off, w) FMA1_110(off, w)
 // func mulExact6AVX512x4(a *mulArgs)
 TEXT ·mulExact6AVX512x4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7245,18 +8689,18 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_79()
+	CLEARY_111()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_54()
+	CLEAR_68()
 part0:
-	PART_132()
+	PART_164()
 	ADDQ $384, SI
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-	ADD_80()
+	ADD_112()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -7270,7 +8714,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_81()
+	FINISH_113()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -7282,8 +8726,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_82(off, w)
-#define FMA1(off, w) FMA1_83(off, w)
+#define FMA0(off, w) FMA0_114(off, w)
+#define FMA1(off, w) FMA1_115(off, w)
 // func mulExact6AVX512x5(a *mulArgs)
 TEXT ·mulExact6AVX512x5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7300,19 +8744,19 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_84()
+	CLEARY_116()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_85()
+	CLEAR_117()
 part0:
-	PART_132()
+	PART_164()
 	ADDQ $384, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	DECQ CX
 	JNZ part0
-	ADD_86()
+	ADD_118()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -7326,7 +8770,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_87()
+	FINISH_119()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -7338,8 +8782,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_88(off, w)
-#define FMA1(off, w) FMA1_89(off, w)
+#define FMA0(off, w) FMA0_120(off, w)
+#define FMA1(off, w) FMA1_121(off, w)
 // func mulExact6AVX512x6(a *mulArgs)
 TEXT ·mulExact6AVX512x6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7356,19 +8800,19 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_90()
+	CLEARY_122()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_91()
+	CLEAR_123()
 part0:
-	PART_132()
+	PART_164()
 	ADDQ $384, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	DECQ CX
 	JNZ part0
-	ADD_92()
+	ADD_124()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -7382,7 +8826,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_93()
+	FINISH_125()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -7394,8 +8838,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_94(off, w)
-#define FMA1(off, w) FMA1_95(off, w)
+#define FMA0(off, w) FMA0_126(off, w)
+#define FMA1(off, w) FMA1_127(off, w)
 // func mulExact6AVX512x7(a *mulArgs)
 TEXT ·mulExact6AVX512x7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7412,19 +8856,19 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_96()
+	CLEARY_128()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_97()
+	CLEAR_129()
 part0:
-	PART_132()
+	PART_164()
 	ADDQ $384, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	DECQ CX
 	JNZ part0
-	ADD_98()
+	ADD_130()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -7438,7 +8882,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_99()
+	FINISH_131()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -7450,8 +8894,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_100(off, w)
-#define FMA1(off, w) FMA1_101(off, w)
+#define FMA0(off, w) FMA0_132(off, w)
+#define FMA1(off, w) FMA1_133(off, w)
 // func mulExact6AVX512x8(a *mulArgs)
 TEXT ·mulExact6AVX512x8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7468,19 +8912,19 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_102()
+	CLEARY_134()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_103()
+	CLEAR_135()
 part0:
-	PART_132()
+	PART_164()
 	ADDQ $384, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	DECQ CX
 	JNZ part0
-	ADD_104()
+	ADD_136()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -7494,7 +8938,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_105()
+	FINISH_137()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -7506,8 +8950,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_106(off, w)
-#define FMA1(off, w) FMA1_107(off, w)
+#define FMA0(off, w) FMA0_138(off, w)
+#define FMA1(off, w) FMA1_139(off, w)
 // func mulExact6AVX512x9(a *mulArgs)
 TEXT ·mulExact6AVX512x9(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7525,20 +8969,20 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_108()
+	CLEARY_140()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_109()
+	CLEAR_141()
 part0:
-	PART_132()
+	PART_164()
 	ADDQ $384, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	ADDQ $128, R12
 	DECQ CX
 	JNZ part0
-	ADD_110()
+	ADD_142()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -7552,7 +8996,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_111()
+	FINISH_143()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -7564,8 +9008,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_112(off, w)
-#define FMA1(off, w) FMA1_113(off, w)
+#define FMA0(off, w) FMA0_144(off, w)
+#define FMA1(off, w) FMA1_145(off, w)
 // func mulExact6AVX512x10(a *mulArgs)
 TEXT ·mulExact6AVX512x10(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7583,20 +9027,20 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_114()
+	CLEARY_146()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_115()
+	CLEAR_147()
 part0:
-	PART_132()
+	PART_164()
 	ADDQ $384, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	ADDQ $128, R12
 	DECQ CX
 	JNZ part0
-	ADD_116()
+	ADD_148()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -7610,7 +9054,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_117()
+	FINISH_149()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -7622,8 +9066,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_118(off, w)
-#define FMA1(off, w) FMA1_119(off, w)
+#define FMA0(off, w) FMA0_150(off, w)
+#define FMA1(off, w) FMA1_151(off, w)
 // func mulExact6AVX512x11(a *mulArgs)
 TEXT ·mulExact6AVX512x11(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7641,20 +9085,20 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_120()
+	CLEARY_152()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_121()
+	CLEAR_153()
 part0:
-	PART_132()
+	PART_164()
 	ADDQ $384, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	ADDQ $128, R12
 	DECQ CX
 	JNZ part0
-	ADD_122()
+	ADD_154()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -7668,7 +9112,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_123()
+	FINISH_155()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -7680,8 +9124,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_124(off, w)
-#define FMA1(off, w) FMA1_125(off, w)
+#define FMA0(off, w) FMA0_156(off, w)
+#define FMA1(off, w) FMA1_157(off, w)
 // func mulExact6AVX512x12(a *mulArgs)
 TEXT ·mulExact6AVX512x12(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7699,20 +9143,20 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_126()
+	CLEARY_158()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_127()
+	CLEAR_159()
 part0:
-	PART_132()
+	PART_164()
 	ADDQ $384, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	ADDQ $128, R12
 	DECQ CX
 	JNZ part0
-	ADD_128()
+	ADD_160()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -7726,7 +9170,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_129()
+	FINISH_161()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -7738,8 +9182,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_61(off, w)
-#define FMA1(off, w) FMA1_62(off, w)
+#define FMA0(off, w) FMA0_93(off, w)
+#define FMA1(off, w) FMA1_94(off, w)
 // func mulExactE2M1AVX512x1(a *mulArgs)
 TEXT ·mulExactE2M1AVX512x1(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7753,13 +9197,13 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_63()
+	CLEARY_95()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_12()
+	CLEAR_14()
 part0:
-#define PART_133() \
+#define PART_165() \
 	PREFETCHT0 0(SI)(R14*1); \
 	VMOVDQU32 0(SI), Z24; \
 	VPERMPS Z30, Z24, Z26; \
@@ -7860,12 +9304,12 @@ part0:
 	VPSRLD $28, Z24, Z26; \
 	VPERMPS Z30, Z26, Z26; \
 	FMA1(124, Z26)
-	PART_133()
+	PART_165()
 	ADDQ $256, SI
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-	ADD_65()
+	ADD_97()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -7879,7 +9323,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_66()
+	FINISH_98()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -7891,8 +9335,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_67(off, w)
-#define FMA1(off, w) FMA1_68(off, w)
+#define FMA0(off, w) FMA0_99(off, w)
+#define FMA1(off, w) FMA1_100(off, w)
 // func mulExactE2M1AVX512x2(a *mulArgs)
 TEXT ·mulExactE2M1AVX512x2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7906,18 +9350,18 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_69()
+	CLEARY_101()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_26()
+	CLEAR_32()
 part0:
-	PART_133()
+	PART_165()
 	ADDQ $256, SI
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-	ADD_70()
+	ADD_102()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -7931,7 +9375,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_71()
+	FINISH_103()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -7943,8 +9387,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_72(off, w)
-#define FMA1(off, w) FMA1_73(off, w)
+#define FMA0(off, w) FMA0_104(off, w)
+#define FMA1(off, w) FMA1_105(off, w)
 // func mulExactE2M1AVX512x3(a *mulArgs)
 TEXT ·mulExactE2M1AVX512x3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7958,18 +9402,18 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_74()
+	CLEARY_106()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_40()
+	CLEAR_50()
 part0:
-	PART_133()
+	PART_165()
 	ADDQ $256, SI
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-	ADD_75()
+	ADD_107()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -7983,7 +9427,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_76()
+	FINISH_108()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -7995,8 +9439,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_77(off, w)
-#define FMA1(off, w) FMA1_78(off, w)
+#define FMA0(off, w) FMA0_109(off, w)
+#define FMA1(off, w) FMA1_110(off, w)
 // func mulExactE2M1AVX512x4(a *mulArgs)
 TEXT ·mulExactE2M1AVX512x4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8010,18 +9454,18 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_79()
+	CLEARY_111()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_54()
+	CLEAR_68()
 part0:
-	PART_133()
+	PART_165()
 	ADDQ $256, SI
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-	ADD_80()
+	ADD_112()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -8035,7 +9479,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_81()
+	FINISH_113()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -8047,8 +9491,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_82(off, w)
-#define FMA1(off, w) FMA1_83(off, w)
+#define FMA0(off, w) FMA0_114(off, w)
+#define FMA1(off, w) FMA1_115(off, w)
 // func mulExactE2M1AVX512x5(a *mulArgs)
 TEXT ·mulExactE2M1AVX512x5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8063,19 +9507,19 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_84()
+	CLEARY_116()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_85()
+	CLEAR_117()
 part0:
-	PART_133()
+	PART_165()
 	ADDQ $256, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	DECQ CX
 	JNZ part0
-	ADD_86()
+	ADD_118()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -8089,7 +9533,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_87()
+	FINISH_119()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -8101,8 +9545,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_88(off, w)
-#define FMA1(off, w) FMA1_89(off, w)
+#define FMA0(off, w) FMA0_120(off, w)
+#define FMA1(off, w) FMA1_121(off, w)
 // func mulExactE2M1AVX512x6(a *mulArgs)
 TEXT ·mulExactE2M1AVX512x6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8117,19 +9561,19 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_90()
+	CLEARY_122()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_91()
+	CLEAR_123()
 part0:
-	PART_133()
+	PART_165()
 	ADDQ $256, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	DECQ CX
 	JNZ part0
-	ADD_92()
+	ADD_124()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -8143,7 +9587,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_93()
+	FINISH_125()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -8155,8 +9599,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_94(off, w)
-#define FMA1(off, w) FMA1_95(off, w)
+#define FMA0(off, w) FMA0_126(off, w)
+#define FMA1(off, w) FMA1_127(off, w)
 // func mulExactE2M1AVX512x7(a *mulArgs)
 TEXT ·mulExactE2M1AVX512x7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8171,19 +9615,19 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_96()
+	CLEARY_128()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_97()
+	CLEAR_129()
 part0:
-	PART_133()
+	PART_165()
 	ADDQ $256, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	DECQ CX
 	JNZ part0
-	ADD_98()
+	ADD_130()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -8197,7 +9641,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_99()
+	FINISH_131()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -8209,8 +9653,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_100(off, w)
-#define FMA1(off, w) FMA1_101(off, w)
+#define FMA0(off, w) FMA0_132(off, w)
+#define FMA1(off, w) FMA1_133(off, w)
 // func mulExactE2M1AVX512x8(a *mulArgs)
 TEXT ·mulExactE2M1AVX512x8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8225,19 +9669,19 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_102()
+	CLEARY_134()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_103()
+	CLEAR_135()
 part0:
-	PART_133()
+	PART_165()
 	ADDQ $256, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	DECQ CX
 	JNZ part0
-	ADD_104()
+	ADD_136()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -8251,7 +9695,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_105()
+	FINISH_137()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -8263,8 +9707,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_106(off, w)
-#define FMA1(off, w) FMA1_107(off, w)
+#define FMA0(off, w) FMA0_138(off, w)
+#define FMA1(off, w) FMA1_139(off, w)
 // func mulExactE2M1AVX512x9(a *mulArgs)
 TEXT ·mulExactE2M1AVX512x9(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8280,20 +9724,20 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_108()
+	CLEARY_140()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_109()
+	CLEAR_141()
 part0:
-	PART_133()
+	PART_165()
 	ADDQ $256, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	ADDQ $128, R12
 	DECQ CX
 	JNZ part0
-	ADD_110()
+	ADD_142()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -8307,7 +9751,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_111()
+	FINISH_143()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -8319,8 +9763,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_112(off, w)
-#define FMA1(off, w) FMA1_113(off, w)
+#define FMA0(off, w) FMA0_144(off, w)
+#define FMA1(off, w) FMA1_145(off, w)
 // func mulExactE2M1AVX512x10(a *mulArgs)
 TEXT ·mulExactE2M1AVX512x10(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8336,20 +9780,20 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_114()
+	CLEARY_146()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_115()
+	CLEAR_147()
 part0:
-	PART_133()
+	PART_165()
 	ADDQ $256, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	ADDQ $128, R12
 	DECQ CX
 	JNZ part0
-	ADD_116()
+	ADD_148()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -8363,7 +9807,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_117()
+	FINISH_149()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -8375,8 +9819,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_118(off, w)
-#define FMA1(off, w) FMA1_119(off, w)
+#define FMA0(off, w) FMA0_150(off, w)
+#define FMA1(off, w) FMA1_151(off, w)
 // func mulExactE2M1AVX512x11(a *mulArgs)
 TEXT ·mulExactE2M1AVX512x11(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8392,20 +9836,20 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_120()
+	CLEARY_152()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_121()
+	CLEAR_153()
 part0:
-	PART_133()
+	PART_165()
 	ADDQ $256, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	ADDQ $128, R12
 	DECQ CX
 	JNZ part0
-	ADD_122()
+	ADD_154()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -8419,7 +9863,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_123()
+	FINISH_155()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -8431,8 +9875,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_124(off, w)
-#define FMA1(off, w) FMA1_125(off, w)
+#define FMA0(off, w) FMA0_156(off, w)
+#define FMA1(off, w) FMA1_157(off, w)
 // func mulExactE2M1AVX512x12(a *mulArgs)
 TEXT ·mulExactE2M1AVX512x12(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8448,20 +9892,20 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_126()
+	CLEARY_158()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_127()
+	CLEAR_159()
 part0:
-	PART_133()
+	PART_165()
 	ADDQ $256, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	ADDQ $128, R12
 	DECQ CX
 	JNZ part0
-	ADD_128()
+	ADD_160()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -8475,7 +9919,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_129()
+	FINISH_161()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -8487,8 +9931,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_61(off, w)
-#define FMA1(off, w) FMA1_62(off, w)
+#define FMA0(off, w) FMA0_93(off, w)
+#define FMA1(off, w) FMA1_94(off, w)
 // func mulFloatE2M1AVX512x1(a *mulArgs)
 TEXT ·mulFloatE2M1AVX512x1(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8502,13 +9946,13 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_63()
+	CLEARY_95()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_12()
+	CLEAR_14()
 part0:
-#define PART_134() \
+#define PART_166() \
 	PREFETCHT0 0(SI)(R14*1); \
 	VMOVDQU32 0(SI), Z24; \
 	VPERMPS Z30, Z24, Z26; \
@@ -8561,22 +10005,22 @@ part0:
 	VPSRLD $28, Z24, Z26; \
 	VPERMPS Z30, Z26, Z26; \
 	FMA1(60, Z26)
-	PART_134()
+	PART_166()
 	ADDQ $128, SI
 	ADDQ $64, DX
 	DECQ CX
 	JNZ part0
-	ADD_65()
+	ADD_97()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_135() \
+#define FINISH_167() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
 	VFMADD231PS Z0, Z24, Z1; \
 	VMOVUPS Z1, 0(R14)
-	FINISH_135()
+	FINISH_167()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -8588,8 +10032,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_67(off, w)
-#define FMA1(off, w) FMA1_68(off, w)
+#define FMA0(off, w) FMA0_99(off, w)
+#define FMA1(off, w) FMA1_100(off, w)
 // func mulFloatE2M1AVX512x2(a *mulArgs)
 TEXT ·mulFloatE2M1AVX512x2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8603,22 +10047,22 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_69()
+	CLEARY_101()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_26()
+	CLEAR_32()
 part0:
-	PART_134()
+	PART_166()
 	ADDQ $128, SI
 	ADDQ $64, DX
 	DECQ CX
 	JNZ part0
-	ADD_70()
+	ADD_102()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_136() \
+#define FINISH_168() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
@@ -8629,7 +10073,7 @@ part0:
 	VMOVUPS 0(R14), Z3; \
 	VFMADD231PS Z2, Z24, Z3; \
 	VMOVUPS Z3, 0(R14)
-	FINISH_136()
+	FINISH_168()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -8641,8 +10085,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_72(off, w)
-#define FMA1(off, w) FMA1_73(off, w)
+#define FMA0(off, w) FMA0_104(off, w)
+#define FMA1(off, w) FMA1_105(off, w)
 // func mulFloatE2M1AVX512x3(a *mulArgs)
 TEXT ·mulFloatE2M1AVX512x3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8656,22 +10100,22 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_74()
+	CLEARY_106()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_40()
+	CLEAR_50()
 part0:
-	PART_134()
+	PART_166()
 	ADDQ $128, SI
 	ADDQ $64, DX
 	DECQ CX
 	JNZ part0
-	ADD_75()
+	ADD_107()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_137() \
+#define FINISH_169() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
@@ -8687,7 +10131,7 @@ part0:
 	VMOVUPS 0(R14), Z5; \
 	VFMADD231PS Z4, Z24, Z5; \
 	VMOVUPS Z5, 0(R14)
-	FINISH_137()
+	FINISH_169()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -8699,8 +10143,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_77(off, w)
-#define FMA1(off, w) FMA1_78(off, w)
+#define FMA0(off, w) FMA0_109(off, w)
+#define FMA1(off, w) FMA1_110(off, w)
 // func mulFloatE2M1AVX512x4(a *mulArgs)
 TEXT ·mulFloatE2M1AVX512x4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8714,22 +10158,22 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_79()
+	CLEARY_111()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_54()
+	CLEAR_68()
 part0:
-	PART_134()
+	PART_166()
 	ADDQ $128, SI
 	ADDQ $64, DX
 	DECQ CX
 	JNZ part0
-	ADD_80()
+	ADD_112()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_138() \
+#define FINISH_170() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
@@ -8750,7 +10194,7 @@ part0:
 	VMOVUPS 0(R14), Z7; \
 	VFMADD231PS Z6, Z24, Z7; \
 	VMOVUPS Z7, 0(R14)
-	FINISH_138()
+	FINISH_170()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -8762,8 +10206,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_82(off, w)
-#define FMA1(off, w) FMA1_83(off, w)
+#define FMA0(off, w) FMA0_114(off, w)
+#define FMA1(off, w) FMA1_115(off, w)
 // func mulFloatE2M1AVX512x5(a *mulArgs)
 TEXT ·mulFloatE2M1AVX512x5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8778,23 +10222,23 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_84()
+	CLEARY_116()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_85()
+	CLEAR_117()
 part0:
-	PART_134()
+	PART_166()
 	ADDQ $128, SI
 	ADDQ $64, DX
 	ADDQ $64, R15
 	DECQ CX
 	JNZ part0
-	ADD_86()
+	ADD_118()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_139() \
+#define FINISH_171() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
@@ -8820,7 +10264,7 @@ part0:
 	VMOVUPS 0(R14), Z9; \
 	VFMADD231PS Z8, Z24, Z9; \
 	VMOVUPS Z9, 0(R14)
-	FINISH_139()
+	FINISH_171()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -8832,8 +10276,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_88(off, w)
-#define FMA1(off, w) FMA1_89(off, w)
+#define FMA0(off, w) FMA0_120(off, w)
+#define FMA1(off, w) FMA1_121(off, w)
 // func mulFloatE2M1AVX512x6(a *mulArgs)
 TEXT ·mulFloatE2M1AVX512x6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8848,23 +10292,23 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_90()
+	CLEARY_122()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_91()
+	CLEAR_123()
 part0:
-	PART_134()
+	PART_166()
 	ADDQ $128, SI
 	ADDQ $64, DX
 	ADDQ $64, R15
 	DECQ CX
 	JNZ part0
-	ADD_92()
+	ADD_124()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_140() \
+#define FINISH_172() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
@@ -8895,7 +10339,7 @@ part0:
 	VMOVUPS 0(R14), Z11; \
 	VFMADD231PS Z10, Z24, Z11; \
 	VMOVUPS Z11, 0(R14)
-	FINISH_140()
+	FINISH_172()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -8907,8 +10351,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_94(off, w)
-#define FMA1(off, w) FMA1_95(off, w)
+#define FMA0(off, w) FMA0_126(off, w)
+#define FMA1(off, w) FMA1_127(off, w)
 // func mulFloatE2M1AVX512x7(a *mulArgs)
 TEXT ·mulFloatE2M1AVX512x7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8923,23 +10367,23 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_96()
+	CLEARY_128()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_97()
+	CLEAR_129()
 part0:
-	PART_134()
+	PART_166()
 	ADDQ $128, SI
 	ADDQ $64, DX
 	ADDQ $64, R15
 	DECQ CX
 	JNZ part0
-	ADD_98()
+	ADD_130()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_141() \
+#define FINISH_173() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
@@ -8975,7 +10419,7 @@ part0:
 	VMOVUPS 0(R14), Z13; \
 	VFMADD231PS Z12, Z24, Z13; \
 	VMOVUPS Z13, 0(R14)
-	FINISH_141()
+	FINISH_173()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -8987,8 +10431,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_100(off, w)
-#define FMA1(off, w) FMA1_101(off, w)
+#define FMA0(off, w) FMA0_132(off, w)
+#define FMA1(off, w) FMA1_133(off, w)
 // func mulFloatE2M1AVX512x8(a *mulArgs)
 TEXT ·mulFloatE2M1AVX512x8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -9003,23 +10447,23 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_102()
+	CLEARY_134()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_103()
+	CLEAR_135()
 part0:
-	PART_134()
+	PART_166()
 	ADDQ $128, SI
 	ADDQ $64, DX
 	ADDQ $64, R15
 	DECQ CX
 	JNZ part0
-	ADD_104()
+	ADD_136()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_142() \
+#define FINISH_174() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
@@ -9060,7 +10504,7 @@ part0:
 	VMOVUPS 0(R14), Z15; \
 	VFMADD231PS Z14, Z24, Z15; \
 	VMOVUPS Z15, 0(R14)
-	FINISH_142()
+	FINISH_174()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -9072,8 +10516,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_106(off, w)
-#define FMA1(off, w) FMA1_107(off, w)
+#define FMA0(off, w) FMA0_138(off, w)
+#define FMA1(off, w) FMA1_139(off, w)
 // func mulFloatE2M1AVX512x9(a *mulArgs)
 TEXT ·mulFloatE2M1AVX512x9(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -9089,24 +10533,24 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_108()
+	CLEARY_140()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_109()
+	CLEAR_141()
 part0:
-	PART_134()
+	PART_166()
 	ADDQ $128, SI
 	ADDQ $64, DX
 	ADDQ $64, R15
 	ADDQ $64, R12
 	DECQ CX
 	JNZ part0
-	ADD_110()
+	ADD_142()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_143() \
+#define FINISH_175() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
@@ -9152,7 +10596,7 @@ part0:
 	VMOVUPS 0(R14), Z17; \
 	VFMADD231PS Z16, Z24, Z17; \
 	VMOVUPS Z17, 0(R14)
-	FINISH_143()
+	FINISH_175()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -9164,8 +10608,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_112(off, w)
-#define FMA1(off, w) FMA1_113(off, w)
+#define FMA0(off, w) FMA0_144(off, w)
+#define FMA1(off, w) FMA1_145(off, w)
 // func mulFloatE2M1AVX512x10(a *mulArgs)
 TEXT ·mulFloatE2M1AVX512x10(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -9181,24 +10625,24 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_114()
+	CLEARY_146()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_115()
+	CLEAR_147()
 part0:
-	PART_134()
+	PART_166()
 	ADDQ $128, SI
 	ADDQ $64, DX
 	ADDQ $64, R15
 	ADDQ $64, R12
 	DECQ CX
 	JNZ part0
-	ADD_116()
+	ADD_148()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_144() \
+#define FINISH_176() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
@@ -9249,7 +10693,7 @@ part0:
 	VMOVUPS 0(R14), Z19; \
 	VFMADD231PS Z18, Z24, Z19; \
 	VMOVUPS Z19, 0(R14)
-	FINISH_144()
+	FINISH_176()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -9261,8 +10705,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_118(off, w)
-#define FMA1(off, w) FMA1_119(off, w)
+#define FMA0(off, w) FMA0_150(off, w)
+#define FMA1(off, w) FMA1_151(off, w)
 // func mulFloatE2M1AVX512x11(a *mulArgs)
 TEXT ·mulFloatE2M1AVX512x11(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -9278,24 +10722,24 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_120()
+	CLEARY_152()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_121()
+	CLEAR_153()
 part0:
-	PART_134()
+	PART_166()
 	ADDQ $128, SI
 	ADDQ $64, DX
 	ADDQ $64, R15
 	ADDQ $64, R12
 	DECQ CX
 	JNZ part0
-	ADD_122()
+	ADD_154()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_145() \
+#define FINISH_177() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
@@ -9351,7 +10795,7 @@ part0:
 	VMOVUPS 0(R14), Z21; \
 	VFMADD231PS Z20, Z24, Z21; \
 	VMOVUPS Z21, 0(R14)
-	FINISH_145()
+	FINISH_177()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -9363,8 +10807,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_124(off, w)
-#define FMA1(off, w) FMA1_125(off, w)
+#define FMA0(off, w) FMA0_156(off, w)
+#define FMA1(off, w) FMA1_157(off, w)
 // func mulFloatE2M1AVX512x12(a *mulArgs)
 TEXT ·mulFloatE2M1AVX512x12(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -9380,24 +10824,24 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_126()
+	CLEARY_158()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_127()
+	CLEAR_159()
 part0:
-	PART_134()
+	PART_166()
 	ADDQ $128, SI
 	ADDQ $64, DX
 	ADDQ $64, R15
 	ADDQ $64, R12
 	DECQ CX
 	JNZ part0
-	ADD_128()
+	ADD_160()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_146() \
+#define FINISH_178() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
@@ -9458,7 +10902,7 @@ part0:
 	VMOVUPS 0(R14), Z23; \
 	VFMADD231PS Z22, Z24, Z23; \
 	VMOVUPS Z23, 0(R14)
-	FINISH_146()
+	FINISH_178()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -9530,10 +10974,10 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-#define STORE_147() \
+#define STORE_179() \
 	MOVQ DI, CX; \
 	VMOVUPS Z0, (CX)
-	STORE_147()
+	STORE_179()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -9619,12 +11063,12 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-#define STORE_148() \
+#define STORE_180() \
 	MOVQ DI, CX; \
 	VMOVUPS Z0, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z1, (CX)
-	STORE_148()
+	STORE_180()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -9729,14 +11173,14 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-#define STORE_149() \
+#define STORE_181() \
 	MOVQ DI, CX; \
 	VMOVUPS Z0, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z1, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z2, (CX)
-	STORE_149()
+	STORE_181()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -9860,7 +11304,7 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-#define STORE_150() \
+#define STORE_182() \
 	MOVQ DI, CX; \
 	VMOVUPS Z0, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
@@ -9869,7 +11313,7 @@ group:
 	VMOVUPS Z2, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z3, (CX)
-	STORE_150()
+	STORE_182()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -10014,7 +11458,7 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-#define STORE_151() \
+#define STORE_183() \
 	MOVQ DI, CX; \
 	VMOVUPS Z0, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
@@ -10025,7 +11469,7 @@ group:
 	VMOVUPS Z3, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z4, (CX)
-	STORE_151()
+	STORE_183()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -10189,7 +11633,7 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-#define STORE_152() \
+#define STORE_184() \
 	MOVQ DI, CX; \
 	VMOVUPS Z0, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
@@ -10202,7 +11646,7 @@ group:
 	VMOVUPS Z4, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z5, (CX)
-	STORE_152()
+	STORE_184()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -10385,7 +11829,7 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-#define STORE_153() \
+#define STORE_185() \
 	MOVQ DI, CX; \
 	VMOVUPS Z0, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
@@ -10400,7 +11844,7 @@ group:
 	VMOVUPS Z5, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z6, (CX)
-	STORE_153()
+	STORE_185()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -10602,7 +12046,7 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-#define STORE_154() \
+#define STORE_186() \
 	MOVQ DI, CX; \
 	VMOVUPS Z0, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
@@ -10619,7 +12063,7 @@ group:
 	VMOVUPS Z6, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z7, (CX)
-	STORE_154()
+	STORE_186()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -10842,7 +12286,7 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-#define STORE_155() \
+#define STORE_187() \
 	MOVQ DI, CX; \
 	VMOVUPS Z0, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
@@ -10861,7 +12305,7 @@ group:
 	VMOVUPS Z7, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z8, (CX)
-	STORE_155()
+	STORE_187()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -11103,7 +12547,7 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-#define STORE_156() \
+#define STORE_188() \
 	MOVQ DI, CX; \
 	VMOVUPS Z0, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
@@ -11124,7 +12568,7 @@ group:
 	VMOVUPS Z8, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z9, (CX)
-	STORE_156()
+	STORE_188()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -11385,7 +12829,7 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-#define STORE_157() \
+#define STORE_189() \
 	MOVQ DI, CX; \
 	VMOVUPS Z0, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
@@ -11408,7 +12852,7 @@ group:
 	VMOVUPS Z9, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z10, (CX)
-	STORE_157()
+	STORE_189()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -11688,7 +13132,7 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-#define STORE_158() \
+#define STORE_190() \
 	MOVQ DI, CX; \
 	VMOVUPS Z0, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
@@ -11713,16 +13157,16 @@ group:
 	VMOVUPS Z10, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z11, (CX)
-	STORE_158()
+	STORE_190()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
 	VZEROUPPER
 	RET
 
-#define DOTS_159(off) \
+#define DOTS_191(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0
-#define DOTS(off) DOTS_159(off)
+#define DOTS(off) DOTS_191(off)
 // func mulFast2VNNIx1(a *mulArgs)
 TEXT ·mulFast2VNNIx1(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -11739,14 +13183,42 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_160() \
+#define CLEAR_192() \
 	VPXORD Z1, Z1, Z1
-	CLEAR_160()
+	CLEAR_192()
 group:
-	MOVQ mulArgs_lines(AX), CX
 	CLEAR_4()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_193() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_193()
+	JNE high
+	SHIFT_6()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
 part:
-#define PART_161() \
+#define PART_194() \
 	PREFETCHT0 0(SI)(R14*1); \
 	VMOVDQU64 0(SI), Z24; \
 	VPANDD Z24, Z30, Z25; \
@@ -11773,7 +13245,7 @@ part:
 	VPSRLW $6, Z24, Z25; \
 	VPANDD Z25, Z30, Z25; \
 	DOTS(28)
-	PART_161()
+	PART_194()
 	ADDQ $128, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -11792,19 +13264,19 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_162() \
+#define FINISH_195() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z1; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
 	VFMADD231PS Z0, Z27, Z1
-	FINISH_162()
+	FINISH_195()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_163() \
+#define STORE_196() \
 	VMOVUPS Z1, (CX)
-	STORE_163()
+	STORE_196()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -11812,10 +13284,10 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS_164(off) \
+#define DOTS_197(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
 	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1
-#define DOTS(off) DOTS_164(off)
+#define DOTS(off) DOTS_197(off)
 // func mulFast2VNNIx2(a *mulArgs)
 TEXT ·mulFast2VNNIx2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -11832,15 +13304,44 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_165() \
+#define CLEAR_198() \
 	VPXORD Z2, Z2, Z2; \
 	VPXORD Z3, Z3, Z3
-	CLEAR_165()
+	CLEAR_198()
 group:
+	CLEAR_14()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_199() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_199()
+	JNE high
+	SHIFT_16()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_12()
 part:
-	PART_161()
+	PART_194()
 	ADDQ $128, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -11859,7 +13360,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_166() \
+#define FINISH_200() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z2; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -11869,16 +13370,16 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z1, Z1; \
 	VFMADD231PS Z1, Z27, Z3
-	FINISH_166()
+	FINISH_200()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_167() \
+#define STORE_201() \
 	VMOVUPS Z2, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z3, (CX)
-	STORE_167()
+	STORE_201()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -11886,11 +13387,11 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS_168(off) \
+#define DOTS_202(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
 	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1; \
 	VPDPBUSD.BCST off(DX)(R8*2), Z25, Z2
-#define DOTS(off) DOTS_168(off)
+#define DOTS(off) DOTS_202(off)
 // func mulFast2VNNIx3(a *mulArgs)
 TEXT ·mulFast2VNNIx3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -11907,16 +13408,46 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_169() \
+#define CLEAR_203() \
 	VPXORD Z3, Z3, Z3; \
 	VPXORD Z4, Z4, Z4; \
 	VPXORD Z5, Z5, Z5
-	CLEAR_169()
+	CLEAR_203()
 group:
+	CLEAR_23()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_204() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_204()
+	JNE high
+	SHIFT_25()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_19()
 part:
-	PART_161()
+	PART_194()
 	ADDQ $128, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -11935,7 +13466,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_170() \
+#define FINISH_205() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z3; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -11950,18 +13481,18 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z2, Z2; \
 	VFMADD231PS Z2, Z27, Z5
-	FINISH_170()
+	FINISH_205()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_171() \
+#define STORE_206() \
 	VMOVUPS Z3, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z4, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z5, (CX)
-	STORE_171()
+	STORE_206()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -11969,12 +13500,12 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS_172(off) \
+#define DOTS_207(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
 	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1; \
 	VPDPBUSD.BCST off(DX)(R8*2), Z25, Z2; \
 	VPDPBUSD.BCST off(DX)(R9*1), Z25, Z3
-#define DOTS(off) DOTS_172(off)
+#define DOTS(off) DOTS_207(off)
 // func mulFast2VNNIx4(a *mulArgs)
 TEXT ·mulFast2VNNIx4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -11991,17 +13522,48 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_173() \
+#define CLEAR_208() \
 	VPXORD Z4, Z4, Z4; \
 	VPXORD Z5, Z5, Z5; \
 	VPXORD Z6, Z6, Z6; \
 	VPXORD Z7, Z7, Z7
-	CLEAR_173()
+	CLEAR_208()
 group:
+	CLEAR_32()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_209() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_209()
+	JNE high
+	SHIFT_34()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_26()
 part:
-	PART_161()
+	PART_194()
 	ADDQ $128, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -12020,7 +13582,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_174() \
+#define FINISH_210() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z4; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -12040,12 +13602,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z3, Z3; \
 	VFMADD231PS Z3, Z27, Z7
-	FINISH_174()
+	FINISH_210()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_175() \
+#define STORE_211() \
 	VMOVUPS Z4, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z5, (CX); \
@@ -12053,7 +13615,7 @@ scaled:
 	VMOVUPS Z6, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z7, (CX)
-	STORE_175()
+	STORE_211()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -12061,13 +13623,13 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS_176(off) \
+#define DOTS_212(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
 	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1; \
 	VPDPBUSD.BCST off(DX)(R8*2), Z25, Z2; \
 	VPDPBUSD.BCST off(DX)(R9*1), Z25, Z3; \
 	VPDPBUSD.BCST off(R15), Z25, Z4
-#define DOTS(off) DOTS_176(off)
+#define DOTS(off) DOTS_212(off)
 // func mulFast2VNNIx5(a *mulArgs)
 TEXT ·mulFast2VNNIx5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -12085,18 +13647,50 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_177() \
+#define CLEAR_213() \
 	VPXORD Z5, Z5, Z5; \
 	VPXORD Z6, Z6, Z6; \
 	VPXORD Z7, Z7, Z7; \
 	VPXORD Z8, Z8, Z8; \
 	VPXORD Z9, Z9, Z9
-	CLEAR_177()
+	CLEAR_213()
 group:
+	CLEAR_41()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_214() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	VPDPBUSD.BCST 24(R14), Z25, Z4; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_214()
+	JNE high
+	SHIFT_43()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_33()
 part:
-	PART_161()
+	PART_194()
 	ADDQ $128, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -12116,7 +13710,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_178() \
+#define FINISH_215() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z5; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -12141,12 +13735,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z4, Z4; \
 	VFMADD231PS Z4, Z27, Z9
-	FINISH_178()
+	FINISH_215()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_179() \
+#define STORE_216() \
 	VMOVUPS Z5, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z6, (CX); \
@@ -12156,7 +13750,7 @@ scaled:
 	VMOVUPS Z8, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z9, (CX)
-	STORE_179()
+	STORE_216()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -12164,14 +13758,14 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS_180(off) \
+#define DOTS_217(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
 	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1; \
 	VPDPBUSD.BCST off(DX)(R8*2), Z25, Z2; \
 	VPDPBUSD.BCST off(DX)(R9*1), Z25, Z3; \
 	VPDPBUSD.BCST off(R15), Z25, Z4; \
 	VPDPBUSD.BCST off(R15)(R8*1), Z25, Z5
-#define DOTS(off) DOTS_180(off)
+#define DOTS(off) DOTS_217(off)
 // func mulFast2VNNIx6(a *mulArgs)
 TEXT ·mulFast2VNNIx6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -12189,19 +13783,52 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_181() \
+#define CLEAR_218() \
 	VPXORD Z6, Z6, Z6; \
 	VPXORD Z7, Z7, Z7; \
 	VPXORD Z8, Z8, Z8; \
 	VPXORD Z9, Z9, Z9; \
 	VPXORD Z10, Z10, Z10; \
 	VPXORD Z11, Z11, Z11
-	CLEAR_181()
+	CLEAR_218()
 group:
+	CLEAR_50()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_219() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	VPDPBUSD.BCST 24(R14), Z25, Z4; \
+	VPDPBUSD.BCST 28(R14), Z25, Z5; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_219()
+	JNE high
+	SHIFT_52()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_40()
 part:
-	PART_161()
+	PART_194()
 	ADDQ $128, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -12221,7 +13848,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_182() \
+#define FINISH_220() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z6; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -12251,12 +13878,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z5, Z5; \
 	VFMADD231PS Z5, Z27, Z11
-	FINISH_182()
+	FINISH_220()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_183() \
+#define STORE_221() \
 	VMOVUPS Z6, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z7, (CX); \
@@ -12268,7 +13895,7 @@ scaled:
 	VMOVUPS Z10, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z11, (CX)
-	STORE_183()
+	STORE_221()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -12276,7 +13903,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS_184(off) \
+#define DOTS_222(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
 	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1; \
 	VPDPBUSD.BCST off(DX)(R8*2), Z25, Z2; \
@@ -12284,7 +13911,7 @@ scaled:
 	VPDPBUSD.BCST off(R15), Z25, Z4; \
 	VPDPBUSD.BCST off(R15)(R8*1), Z25, Z5; \
 	VPDPBUSD.BCST off(R15)(R8*2), Z25, Z6
-#define DOTS(off) DOTS_184(off)
+#define DOTS(off) DOTS_222(off)
 // func mulFast2VNNIx7(a *mulArgs)
 TEXT ·mulFast2VNNIx7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -12302,7 +13929,7 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_185() \
+#define CLEAR_223() \
 	VPXORD Z7, Z7, Z7; \
 	VPXORD Z8, Z8, Z8; \
 	VPXORD Z9, Z9, Z9; \
@@ -12310,12 +13937,46 @@ panel:
 	VPXORD Z11, Z11, Z11; \
 	VPXORD Z12, Z12, Z12; \
 	VPXORD Z13, Z13, Z13
-	CLEAR_185()
+	CLEAR_223()
 group:
+	CLEAR_59()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_224() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	VPDPBUSD.BCST 24(R14), Z25, Z4; \
+	VPDPBUSD.BCST 28(R14), Z25, Z5; \
+	VPDPBUSD.BCST 32(R14), Z25, Z6; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_224()
+	JNE high
+	SHIFT_61()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_47()
 part:
-	PART_161()
+	PART_194()
 	ADDQ $128, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -12335,7 +13996,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_186() \
+#define FINISH_225() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z7; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -12370,12 +14031,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z6, Z6; \
 	VFMADD231PS Z6, Z27, Z13
-	FINISH_186()
+	FINISH_225()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_187() \
+#define STORE_226() \
 	VMOVUPS Z7, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z8, (CX); \
@@ -12389,7 +14050,7 @@ scaled:
 	VMOVUPS Z12, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z13, (CX)
-	STORE_187()
+	STORE_226()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -12397,7 +14058,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS_188(off) \
+#define DOTS_227(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
 	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1; \
 	VPDPBUSD.BCST off(DX)(R8*2), Z25, Z2; \
@@ -12406,7 +14067,7 @@ scaled:
 	VPDPBUSD.BCST off(R15)(R8*1), Z25, Z5; \
 	VPDPBUSD.BCST off(R15)(R8*2), Z25, Z6; \
 	VPDPBUSD.BCST off(R15)(R9*1), Z25, Z7
-#define DOTS(off) DOTS_188(off)
+#define DOTS(off) DOTS_227(off)
 // func mulFast2VNNIx8(a *mulArgs)
 TEXT ·mulFast2VNNIx8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -12424,7 +14085,7 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_189() \
+#define CLEAR_228() \
 	VPXORD Z8, Z8, Z8; \
 	VPXORD Z9, Z9, Z9; \
 	VPXORD Z10, Z10, Z10; \
@@ -12433,12 +14094,47 @@ panel:
 	VPXORD Z13, Z13, Z13; \
 	VPXORD Z14, Z14, Z14; \
 	VPXORD Z15, Z15, Z15
-	CLEAR_189()
+	CLEAR_228()
 group:
+	CLEAR_68()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_229() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	VPDPBUSD.BCST 24(R14), Z25, Z4; \
+	VPDPBUSD.BCST 28(R14), Z25, Z5; \
+	VPDPBUSD.BCST 32(R14), Z25, Z6; \
+	VPDPBUSD.BCST 36(R14), Z25, Z7; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_229()
+	JNE high
+	SHIFT_70()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_54()
 part:
-	PART_161()
+	PART_194()
 	ADDQ $128, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -12458,7 +14154,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_190() \
+#define FINISH_230() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z8; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -12498,12 +14194,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z7, Z7; \
 	VFMADD231PS Z7, Z27, Z15
-	FINISH_190()
+	FINISH_230()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_191() \
+#define STORE_231() \
 	VMOVUPS Z8, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z9, (CX); \
@@ -12519,7 +14215,7 @@ scaled:
 	VMOVUPS Z14, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z15, (CX)
-	STORE_191()
+	STORE_231()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -12527,7 +14223,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS_192(off) \
+#define DOTS_232(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
 	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1; \
 	VPDPBUSD.BCST off(DX)(R8*2), Z25, Z2; \
@@ -12537,7 +14233,7 @@ scaled:
 	VPDPBUSD.BCST off(R15)(R8*2), Z25, Z6; \
 	VPDPBUSD.BCST off(R15)(R9*1), Z25, Z7; \
 	VPDPBUSD.BCST off(R12), Z25, Z8
-#define DOTS(off) DOTS_192(off)
+#define DOTS(off) DOTS_232(off)
 // func mulFast2VNNIx9(a *mulArgs)
 TEXT ·mulFast2VNNIx9(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -12556,7 +14252,7 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_193() \
+#define CLEAR_233() \
 	VPXORD Z9, Z9, Z9; \
 	VPXORD Z10, Z10, Z10; \
 	VPXORD Z11, Z11, Z11; \
@@ -12566,10 +14262,9 @@ panel:
 	VPXORD Z15, Z15, Z15; \
 	VPXORD Z16, Z16, Z16; \
 	VPXORD Z17, Z17, Z17
-	CLEAR_193()
+	CLEAR_233()
 group:
-	MOVQ mulArgs_lines(AX), CX
-#define CLEAR_194() \
+#define CLEAR_234() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -12579,9 +14274,56 @@ group:
 	VPXORD Z6, Z6, Z6; \
 	VPXORD Z7, Z7, Z7; \
 	VPXORD Z8, Z8, Z8
-	CLEAR_194()
+	CLEAR_234()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_235() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	VPDPBUSD.BCST 24(R14), Z25, Z4; \
+	VPDPBUSD.BCST 28(R14), Z25, Z5; \
+	VPDPBUSD.BCST 32(R14), Z25, Z6; \
+	VPDPBUSD.BCST 36(R14), Z25, Z7; \
+	VPDPBUSD.BCST 40(R14), Z25, Z8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_235()
+	JNE high
+#define SHIFT_236() \
+	VPSLLD $8, Z0, Z0; \
+	VPSLLD $8, Z1, Z1; \
+	VPSLLD $8, Z2, Z2; \
+	VPSLLD $8, Z3, Z3; \
+	VPSLLD $8, Z4, Z4; \
+	VPSLLD $8, Z5, Z5; \
+	VPSLLD $8, Z6, Z6; \
+	VPSLLD $8, Z7, Z7; \
+	VPSLLD $8, Z8, Z8
+	SHIFT_236()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_161()
+	PART_194()
 	ADDQ $128, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -12602,7 +14344,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_195() \
+#define FINISH_237() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z9; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -12647,12 +14389,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z8, Z8; \
 	VFMADD231PS Z8, Z27, Z17
-	FINISH_195()
+	FINISH_237()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_196() \
+#define STORE_238() \
 	VMOVUPS Z9, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z10, (CX); \
@@ -12670,7 +14412,7 @@ scaled:
 	VMOVUPS Z16, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z17, (CX)
-	STORE_196()
+	STORE_238()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -12678,7 +14420,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS_197(off) \
+#define DOTS_239(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
 	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1; \
 	VPDPBUSD.BCST off(DX)(R8*2), Z25, Z2; \
@@ -12689,7 +14431,7 @@ scaled:
 	VPDPBUSD.BCST off(R15)(R9*1), Z25, Z7; \
 	VPDPBUSD.BCST off(R12), Z25, Z8; \
 	VPDPBUSD.BCST off(R12)(R8*1), Z25, Z9
-#define DOTS(off) DOTS_197(off)
+#define DOTS(off) DOTS_239(off)
 // func mulFast2VNNIx10(a *mulArgs)
 TEXT ·mulFast2VNNIx10(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -12708,7 +14450,7 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_198() \
+#define CLEAR_240() \
 	VPXORD Z10, Z10, Z10; \
 	VPXORD Z11, Z11, Z11; \
 	VPXORD Z12, Z12, Z12; \
@@ -12719,12 +14461,60 @@ panel:
 	VPXORD Z17, Z17, Z17; \
 	VPXORD Z18, Z18, Z18; \
 	VPXORD Z19, Z19, Z19
-	CLEAR_198()
+	CLEAR_240()
 group:
+	CLEAR_117()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_241() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	VPDPBUSD.BCST 24(R14), Z25, Z4; \
+	VPDPBUSD.BCST 28(R14), Z25, Z5; \
+	VPDPBUSD.BCST 32(R14), Z25, Z6; \
+	VPDPBUSD.BCST 36(R14), Z25, Z7; \
+	VPDPBUSD.BCST 40(R14), Z25, Z8; \
+	VPDPBUSD.BCST 44(R14), Z25, Z9; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_241()
+	JNE high
+#define SHIFT_242() \
+	VPSLLD $8, Z0, Z0; \
+	VPSLLD $8, Z1, Z1; \
+	VPSLLD $8, Z2, Z2; \
+	VPSLLD $8, Z3, Z3; \
+	VPSLLD $8, Z4, Z4; \
+	VPSLLD $8, Z5, Z5; \
+	VPSLLD $8, Z6, Z6; \
+	VPSLLD $8, Z7, Z7; \
+	VPSLLD $8, Z8, Z8; \
+	VPSLLD $8, Z9, Z9
+	SHIFT_242()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_85()
 part:
-	PART_161()
+	PART_194()
 	ADDQ $128, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -12745,7 +14535,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_199() \
+#define FINISH_243() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z10; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -12795,12 +14585,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z9, Z9; \
 	VFMADD231PS Z9, Z27, Z19
-	FINISH_199()
+	FINISH_243()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_200() \
+#define STORE_244() \
 	VMOVUPS Z10, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z11, (CX); \
@@ -12820,7 +14610,7 @@ scaled:
 	VMOVUPS Z18, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z19, (CX)
-	STORE_200()
+	STORE_244()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -12828,7 +14618,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS_201(off) \
+#define DOTS_245(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
 	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1; \
 	VPDPBUSD.BCST off(DX)(R8*2), Z25, Z2; \
@@ -12840,7 +14630,7 @@ scaled:
 	VPDPBUSD.BCST off(R12), Z25, Z8; \
 	VPDPBUSD.BCST off(R12)(R8*1), Z25, Z9; \
 	VPDPBUSD.BCST off(R12)(R8*2), Z25, Z10
-#define DOTS(off) DOTS_201(off)
+#define DOTS(off) DOTS_245(off)
 // func mulFast2VNNIx11(a *mulArgs)
 TEXT ·mulFast2VNNIx11(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -12859,7 +14649,7 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_202() \
+#define CLEAR_246() \
 	VPXORD Z11, Z11, Z11; \
 	VPXORD Z12, Z12, Z12; \
 	VPXORD Z13, Z13, Z13; \
@@ -12871,10 +14661,9 @@ panel:
 	VPXORD Z19, Z19, Z19; \
 	VPXORD Z20, Z20, Z20; \
 	VPXORD Z21, Z21, Z21
-	CLEAR_202()
+	CLEAR_246()
 group:
-	MOVQ mulArgs_lines(AX), CX
-#define CLEAR_203() \
+#define CLEAR_247() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -12886,9 +14675,60 @@ group:
 	VPXORD Z8, Z8, Z8; \
 	VPXORD Z9, Z9, Z9; \
 	VPXORD Z10, Z10, Z10
-	CLEAR_203()
+	CLEAR_247()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_248() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	VPDPBUSD.BCST 24(R14), Z25, Z4; \
+	VPDPBUSD.BCST 28(R14), Z25, Z5; \
+	VPDPBUSD.BCST 32(R14), Z25, Z6; \
+	VPDPBUSD.BCST 36(R14), Z25, Z7; \
+	VPDPBUSD.BCST 40(R14), Z25, Z8; \
+	VPDPBUSD.BCST 44(R14), Z25, Z9; \
+	VPDPBUSD.BCST 48(R14), Z25, Z10; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_248()
+	JNE high
+#define SHIFT_249() \
+	VPSLLD $8, Z0, Z0; \
+	VPSLLD $8, Z1, Z1; \
+	VPSLLD $8, Z2, Z2; \
+	VPSLLD $8, Z3, Z3; \
+	VPSLLD $8, Z4, Z4; \
+	VPSLLD $8, Z5, Z5; \
+	VPSLLD $8, Z6, Z6; \
+	VPSLLD $8, Z7, Z7; \
+	VPSLLD $8, Z8, Z8; \
+	VPSLLD $8, Z9, Z9; \
+	VPSLLD $8, Z10, Z10
+	SHIFT_249()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_161()
+	PART_194()
 	ADDQ $128, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -12909,7 +14749,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_204() \
+#define FINISH_250() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z11; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -12964,12 +14804,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z10, Z10; \
 	VFMADD231PS Z10, Z27, Z21
-	FINISH_204()
+	FINISH_250()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_205() \
+#define STORE_251() \
 	VMOVUPS Z11, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z12, (CX); \
@@ -12991,7 +14831,7 @@ scaled:
 	VMOVUPS Z20, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z21, (CX)
-	STORE_205()
+	STORE_251()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -12999,7 +14839,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS_206(off) \
+#define DOTS_252(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
 	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1; \
 	VPDPBUSD.BCST off(DX)(R8*2), Z25, Z2; \
@@ -13012,7 +14852,7 @@ scaled:
 	VPDPBUSD.BCST off(R12)(R8*1), Z25, Z9; \
 	VPDPBUSD.BCST off(R12)(R8*2), Z25, Z10; \
 	VPDPBUSD.BCST off(R12)(R9*1), Z25, Z11
-#define DOTS(off) DOTS_206(off)
+#define DOTS(off) DOTS_252(off)
 // func mulFast2VNNIx12(a *mulArgs)
 TEXT ·mulFast2VNNIx12(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -13031,7 +14871,7 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_207() \
+#define CLEAR_253() \
 	VPXORD Z12, Z12, Z12; \
 	VPXORD Z13, Z13, Z13; \
 	VPXORD Z14, Z14, Z14; \
@@ -13044,12 +14884,64 @@ panel:
 	VPXORD Z21, Z21, Z21; \
 	VPXORD Z22, Z22, Z22; \
 	VPXORD Z23, Z23, Z23
-	CLEAR_207()
+	CLEAR_253()
 group:
+	CLEAR_123()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_254() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	VPDPBUSD.BCST 24(R14), Z25, Z4; \
+	VPDPBUSD.BCST 28(R14), Z25, Z5; \
+	VPDPBUSD.BCST 32(R14), Z25, Z6; \
+	VPDPBUSD.BCST 36(R14), Z25, Z7; \
+	VPDPBUSD.BCST 40(R14), Z25, Z8; \
+	VPDPBUSD.BCST 44(R14), Z25, Z9; \
+	VPDPBUSD.BCST 48(R14), Z25, Z10; \
+	VPDPBUSD.BCST 52(R14), Z25, Z11; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_254()
+	JNE high
+#define SHIFT_255() \
+	VPSLLD $8, Z0, Z0; \
+	VPSLLD $8, Z1, Z1; \
+	VPSLLD $8, Z2, Z2; \
+	VPSLLD $8, Z3, Z3; \
+	VPSLLD $8, Z4, Z4; \
+	VPSLLD $8, Z5, Z5; \
+	VPSLLD $8, Z6, Z6; \
+	VPSLLD $8, Z7, Z7; \
+	VPSLLD $8, Z8, Z8; \
+	VPSLLD $8, Z9, Z9; \
+	VPSLLD $8, Z10, Z10; \
+	VPSLLD $8, Z11, Z11
+	SHIFT_255()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_91()
 part:
-	PART_161()
+	PART_194()
 	ADDQ $128, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -13070,7 +14962,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_208() \
+#define FINISH_256() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z12; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -13130,12 +15022,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z11, Z11; \
 	VFMADD231PS Z11, Z27, Z23
-	FINISH_208()
+	FINISH_256()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_209() \
+#define STORE_257() \
 	VMOVUPS Z12, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z13, (CX); \
@@ -13159,7 +15051,7 @@ scaled:
 	VMOVUPS Z22, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z23, (CX)
-	STORE_209()
+	STORE_257()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -13167,7 +15059,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_159(off)
+#define DOTS(off) DOTS_191(off)
 // func mulFast3VNNIx1(a *mulArgs)
 TEXT ·mulFast3VNNIx1(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -13185,12 +15077,51 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_160()
+	CLEAR_192()
 group:
-	MOVQ mulArgs_lines(AX), CX
 	CLEAR_4()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_258() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X27; \
+	VMOVD 16(CX), X28; \
+	MOVL 4(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z26; \
+	VPSRLW X27, Z26, Z26; \
+	VPSLLW X28, Z26, Z26; \
+	VPANDD Z31, Z26, Z26; \
+	VPORD Z26, Z25, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_258()
+	JNE high
+	SHIFT_6()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
 part:
-#define PART_210() \
+#define PART_259() \
 	PREFETCHT0 0(SI)(R14*1); \
 	VMOVDQU64 0(SI), Z24; \
 	VPANDD Z24, Z30, Z25; \
@@ -13233,461 +15164,9 @@ part:
 	VPSRLW $5, 128(SI), Z26; \
 	VPTERNLOGD $0xf8, Z26, Z31, Z25; \
 	DOTS(28)
-	PART_210()
+	PART_259()
 	ADDQ $192, SI
 	ADDQ $32, DX
-	DECQ CX
-	JNZ part
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide
-	VPMOVZXWD 0(SI), Z25
-	VPSLLD $16, Z25, Z25
-	VPMOVZXWD 32(SI), Z26
-	VPSLLD $16, Z26, Z26
-	ADDQ $64, SI
-	JMP scaled
-wide:
-	VMOVUPS (SI), Z25
-	VMOVUPS 64(SI), Z26
-	ADDQ $128, SI
-scaled:
-	MOVQ R10, CX
-	FINISH_162()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group
-	MOVQ DI, CX
-	STORE_163()
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_164(off)
-// func mulFast3VNNIx2(a *mulArgs)
-TEXT ·mulFast3VNNIx2(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	MOVQ ·weightsAhead(SB), R14
-	VPBROADCASTD plane3<>(SB), Z30
-	VPBROADCASTD plane4<>(SB), Z31
-panel:
-	MOVQ mulArgs_x(AX), DX
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	SUBQ R10, R11
-	CLEAR_165()
-group:
-	MOVQ mulArgs_lines(AX), CX
-	CLEAR_12()
-part:
-	PART_210()
-	ADDQ $192, SI
-	ADDQ $32, DX
-	DECQ CX
-	JNZ part
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide
-	VPMOVZXWD 0(SI), Z25
-	VPSLLD $16, Z25, Z25
-	VPMOVZXWD 32(SI), Z26
-	VPSLLD $16, Z26, Z26
-	ADDQ $64, SI
-	JMP scaled
-wide:
-	VMOVUPS (SI), Z25
-	VMOVUPS 64(SI), Z26
-	ADDQ $128, SI
-scaled:
-	MOVQ R10, CX
-	FINISH_166()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group
-	MOVQ DI, CX
-	STORE_167()
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_168(off)
-// func mulFast3VNNIx3(a *mulArgs)
-TEXT ·mulFast3VNNIx3(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	MOVQ ·weightsAhead(SB), R14
-	VPBROADCASTD plane3<>(SB), Z30
-	VPBROADCASTD plane4<>(SB), Z31
-panel:
-	MOVQ mulArgs_x(AX), DX
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	SUBQ R10, R11
-	CLEAR_169()
-group:
-	MOVQ mulArgs_lines(AX), CX
-	CLEAR_19()
-part:
-	PART_210()
-	ADDQ $192, SI
-	ADDQ $32, DX
-	DECQ CX
-	JNZ part
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide
-	VPMOVZXWD 0(SI), Z25
-	VPSLLD $16, Z25, Z25
-	VPMOVZXWD 32(SI), Z26
-	VPSLLD $16, Z26, Z26
-	ADDQ $64, SI
-	JMP scaled
-wide:
-	VMOVUPS (SI), Z25
-	VMOVUPS 64(SI), Z26
-	ADDQ $128, SI
-scaled:
-	MOVQ R10, CX
-	FINISH_170()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group
-	MOVQ DI, CX
-	STORE_171()
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_172(off)
-// func mulFast3VNNIx4(a *mulArgs)
-TEXT ·mulFast3VNNIx4(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	MOVQ ·weightsAhead(SB), R14
-	VPBROADCASTD plane3<>(SB), Z30
-	VPBROADCASTD plane4<>(SB), Z31
-panel:
-	MOVQ mulArgs_x(AX), DX
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	SUBQ R10, R11
-	CLEAR_173()
-group:
-	MOVQ mulArgs_lines(AX), CX
-	CLEAR_26()
-part:
-	PART_210()
-	ADDQ $192, SI
-	ADDQ $32, DX
-	DECQ CX
-	JNZ part
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide
-	VPMOVZXWD 0(SI), Z25
-	VPSLLD $16, Z25, Z25
-	VPMOVZXWD 32(SI), Z26
-	VPSLLD $16, Z26, Z26
-	ADDQ $64, SI
-	JMP scaled
-wide:
-	VMOVUPS (SI), Z25
-	VMOVUPS 64(SI), Z26
-	ADDQ $128, SI
-scaled:
-	MOVQ R10, CX
-	FINISH_174()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group
-	MOVQ DI, CX
-	STORE_175()
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_176(off)
-// func mulFast3VNNIx5(a *mulArgs)
-TEXT ·mulFast3VNNIx5(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	MOVQ ·weightsAhead(SB), R14
-	VPBROADCASTD plane3<>(SB), Z30
-	VPBROADCASTD plane4<>(SB), Z31
-panel:
-	MOVQ mulArgs_x(AX), DX
-	LEAQ (DX)(R8*4), R15
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	SUBQ R10, R11
-	CLEAR_177()
-group:
-	MOVQ mulArgs_lines(AX), CX
-	CLEAR_33()
-part:
-	PART_210()
-	ADDQ $192, SI
-	ADDQ $32, DX
-	ADDQ $32, R15
-	DECQ CX
-	JNZ part
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide
-	VPMOVZXWD 0(SI), Z25
-	VPSLLD $16, Z25, Z25
-	VPMOVZXWD 32(SI), Z26
-	VPSLLD $16, Z26, Z26
-	ADDQ $64, SI
-	JMP scaled
-wide:
-	VMOVUPS (SI), Z25
-	VMOVUPS 64(SI), Z26
-	ADDQ $128, SI
-scaled:
-	MOVQ R10, CX
-	FINISH_178()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group
-	MOVQ DI, CX
-	STORE_179()
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_180(off)
-// func mulFast3VNNIx6(a *mulArgs)
-TEXT ·mulFast3VNNIx6(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	MOVQ ·weightsAhead(SB), R14
-	VPBROADCASTD plane3<>(SB), Z30
-	VPBROADCASTD plane4<>(SB), Z31
-panel:
-	MOVQ mulArgs_x(AX), DX
-	LEAQ (DX)(R8*4), R15
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	SUBQ R10, R11
-	CLEAR_181()
-group:
-	MOVQ mulArgs_lines(AX), CX
-	CLEAR_40()
-part:
-	PART_210()
-	ADDQ $192, SI
-	ADDQ $32, DX
-	ADDQ $32, R15
-	DECQ CX
-	JNZ part
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide
-	VPMOVZXWD 0(SI), Z25
-	VPSLLD $16, Z25, Z25
-	VPMOVZXWD 32(SI), Z26
-	VPSLLD $16, Z26, Z26
-	ADDQ $64, SI
-	JMP scaled
-wide:
-	VMOVUPS (SI), Z25
-	VMOVUPS 64(SI), Z26
-	ADDQ $128, SI
-scaled:
-	MOVQ R10, CX
-	FINISH_182()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group
-	MOVQ DI, CX
-	STORE_183()
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_184(off)
-// func mulFast3VNNIx7(a *mulArgs)
-TEXT ·mulFast3VNNIx7(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	MOVQ ·weightsAhead(SB), R14
-	VPBROADCASTD plane3<>(SB), Z30
-	VPBROADCASTD plane4<>(SB), Z31
-panel:
-	MOVQ mulArgs_x(AX), DX
-	LEAQ (DX)(R8*4), R15
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	SUBQ R10, R11
-	CLEAR_185()
-group:
-	MOVQ mulArgs_lines(AX), CX
-	CLEAR_47()
-part:
-	PART_210()
-	ADDQ $192, SI
-	ADDQ $32, DX
-	ADDQ $32, R15
-	DECQ CX
-	JNZ part
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide
-	VPMOVZXWD 0(SI), Z25
-	VPSLLD $16, Z25, Z25
-	VPMOVZXWD 32(SI), Z26
-	VPSLLD $16, Z26, Z26
-	ADDQ $64, SI
-	JMP scaled
-wide:
-	VMOVUPS (SI), Z25
-	VMOVUPS 64(SI), Z26
-	ADDQ $128, SI
-scaled:
-	MOVQ R10, CX
-	FINISH_186()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group
-	MOVQ DI, CX
-	STORE_187()
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_188(off)
-// func mulFast3VNNIx8(a *mulArgs)
-TEXT ·mulFast3VNNIx8(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	MOVQ ·weightsAhead(SB), R14
-	VPBROADCASTD plane3<>(SB), Z30
-	VPBROADCASTD plane4<>(SB), Z31
-panel:
-	MOVQ mulArgs_x(AX), DX
-	LEAQ (DX)(R8*4), R15
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	SUBQ R10, R11
-	CLEAR_189()
-group:
-	MOVQ mulArgs_lines(AX), CX
-	CLEAR_54()
-part:
-	PART_210()
-	ADDQ $192, SI
-	ADDQ $32, DX
-	ADDQ $32, R15
-	DECQ CX
-	JNZ part
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide
-	VPMOVZXWD 0(SI), Z25
-	VPSLLD $16, Z25, Z25
-	VPMOVZXWD 32(SI), Z26
-	VPSLLD $16, Z26, Z26
-	ADDQ $64, SI
-	JMP scaled
-wide:
-	VMOVUPS (SI), Z25
-	VMOVUPS 64(SI), Z26
-	ADDQ $128, SI
-scaled:
-	MOVQ R10, CX
-	FINISH_190()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group
-	MOVQ DI, CX
-	STORE_191()
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_192(off)
-// func mulFast3VNNIx9(a *mulArgs)
-TEXT ·mulFast3VNNIx9(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	MOVQ ·weightsAhead(SB), R14
-	VPBROADCASTD plane3<>(SB), Z30
-	VPBROADCASTD plane4<>(SB), Z31
-panel:
-	MOVQ mulArgs_x(AX), DX
-	LEAQ (DX)(R8*4), R15
-	LEAQ (DX)(R8*8), R12
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	SUBQ R10, R11
-	CLEAR_193()
-group:
-	MOVQ mulArgs_lines(AX), CX
-	CLEAR_194()
-part:
-	PART_210()
-	ADDQ $192, SI
-	ADDQ $32, DX
-	ADDQ $32, R15
-	ADDQ $32, R12
 	DECQ CX
 	JNZ part
 	CMPQ mulArgs_wide(AX), $0
@@ -13718,6 +15197,806 @@ scaled:
 
 #undef DOTS
 #define DOTS(off) DOTS_197(off)
+// func mulFast3VNNIx2(a *mulArgs)
+TEXT ·mulFast3VNNIx2(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	MOVQ ·weightsAhead(SB), R14
+	VPBROADCASTD plane3<>(SB), Z30
+	VPBROADCASTD plane4<>(SB), Z31
+panel:
+	MOVQ mulArgs_x(AX), DX
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	SUBQ R10, R11
+	CLEAR_198()
+group:
+	CLEAR_14()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_260() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X27; \
+	VMOVD 16(CX), X28; \
+	MOVL 4(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z26; \
+	VPSRLW X27, Z26, Z26; \
+	VPSLLW X28, Z26, Z26; \
+	VPANDD Z31, Z26, Z26; \
+	VPORD Z26, Z25, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_260()
+	JNE high
+	SHIFT_16()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
+part:
+	PART_259()
+	ADDQ $192, SI
+	ADDQ $32, DX
+	DECQ CX
+	JNZ part
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide
+	VPMOVZXWD 0(SI), Z25
+	VPSLLD $16, Z25, Z25
+	VPMOVZXWD 32(SI), Z26
+	VPSLLD $16, Z26, Z26
+	ADDQ $64, SI
+	JMP scaled
+wide:
+	VMOVUPS (SI), Z25
+	VMOVUPS 64(SI), Z26
+	ADDQ $128, SI
+scaled:
+	MOVQ R10, CX
+	FINISH_200()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group
+	MOVQ DI, CX
+	STORE_201()
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
+#define DOTS(off) DOTS_202(off)
+// func mulFast3VNNIx3(a *mulArgs)
+TEXT ·mulFast3VNNIx3(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	MOVQ ·weightsAhead(SB), R14
+	VPBROADCASTD plane3<>(SB), Z30
+	VPBROADCASTD plane4<>(SB), Z31
+panel:
+	MOVQ mulArgs_x(AX), DX
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	SUBQ R10, R11
+	CLEAR_203()
+group:
+	CLEAR_23()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_261() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X27; \
+	VMOVD 16(CX), X28; \
+	MOVL 4(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z26; \
+	VPSRLW X27, Z26, Z26; \
+	VPSLLW X28, Z26, Z26; \
+	VPANDD Z31, Z26, Z26; \
+	VPORD Z26, Z25, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_261()
+	JNE high
+	SHIFT_25()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
+part:
+	PART_259()
+	ADDQ $192, SI
+	ADDQ $32, DX
+	DECQ CX
+	JNZ part
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide
+	VPMOVZXWD 0(SI), Z25
+	VPSLLD $16, Z25, Z25
+	VPMOVZXWD 32(SI), Z26
+	VPSLLD $16, Z26, Z26
+	ADDQ $64, SI
+	JMP scaled
+wide:
+	VMOVUPS (SI), Z25
+	VMOVUPS 64(SI), Z26
+	ADDQ $128, SI
+scaled:
+	MOVQ R10, CX
+	FINISH_205()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group
+	MOVQ DI, CX
+	STORE_206()
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
+#define DOTS(off) DOTS_207(off)
+// func mulFast3VNNIx4(a *mulArgs)
+TEXT ·mulFast3VNNIx4(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	MOVQ ·weightsAhead(SB), R14
+	VPBROADCASTD plane3<>(SB), Z30
+	VPBROADCASTD plane4<>(SB), Z31
+panel:
+	MOVQ mulArgs_x(AX), DX
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	SUBQ R10, R11
+	CLEAR_208()
+group:
+	CLEAR_32()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_262() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X27; \
+	VMOVD 16(CX), X28; \
+	MOVL 4(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z26; \
+	VPSRLW X27, Z26, Z26; \
+	VPSLLW X28, Z26, Z26; \
+	VPANDD Z31, Z26, Z26; \
+	VPORD Z26, Z25, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_262()
+	JNE high
+	SHIFT_34()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
+part:
+	PART_259()
+	ADDQ $192, SI
+	ADDQ $32, DX
+	DECQ CX
+	JNZ part
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide
+	VPMOVZXWD 0(SI), Z25
+	VPSLLD $16, Z25, Z25
+	VPMOVZXWD 32(SI), Z26
+	VPSLLD $16, Z26, Z26
+	ADDQ $64, SI
+	JMP scaled
+wide:
+	VMOVUPS (SI), Z25
+	VMOVUPS 64(SI), Z26
+	ADDQ $128, SI
+scaled:
+	MOVQ R10, CX
+	FINISH_210()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group
+	MOVQ DI, CX
+	STORE_211()
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
+#define DOTS(off) DOTS_212(off)
+// func mulFast3VNNIx5(a *mulArgs)
+TEXT ·mulFast3VNNIx5(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	MOVQ ·weightsAhead(SB), R14
+	VPBROADCASTD plane3<>(SB), Z30
+	VPBROADCASTD plane4<>(SB), Z31
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	SUBQ R10, R11
+	CLEAR_213()
+group:
+	CLEAR_41()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_263() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X27; \
+	VMOVD 16(CX), X28; \
+	MOVL 4(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z26; \
+	VPSRLW X27, Z26, Z26; \
+	VPSLLW X28, Z26, Z26; \
+	VPANDD Z31, Z26, Z26; \
+	VPORD Z26, Z25, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	VPDPBUSD.BCST 24(R14), Z25, Z4; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_263()
+	JNE high
+	SHIFT_43()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
+part:
+	PART_259()
+	ADDQ $192, SI
+	ADDQ $32, DX
+	ADDQ $32, R15
+	DECQ CX
+	JNZ part
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide
+	VPMOVZXWD 0(SI), Z25
+	VPSLLD $16, Z25, Z25
+	VPMOVZXWD 32(SI), Z26
+	VPSLLD $16, Z26, Z26
+	ADDQ $64, SI
+	JMP scaled
+wide:
+	VMOVUPS (SI), Z25
+	VMOVUPS 64(SI), Z26
+	ADDQ $128, SI
+scaled:
+	MOVQ R10, CX
+	FINISH_215()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group
+	MOVQ DI, CX
+	STORE_216()
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
+#define DOTS(off) DOTS_217(off)
+// func mulFast3VNNIx6(a *mulArgs)
+TEXT ·mulFast3VNNIx6(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	MOVQ ·weightsAhead(SB), R14
+	VPBROADCASTD plane3<>(SB), Z30
+	VPBROADCASTD plane4<>(SB), Z31
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	SUBQ R10, R11
+	CLEAR_218()
+group:
+	CLEAR_50()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_264() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X27; \
+	VMOVD 16(CX), X28; \
+	MOVL 4(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z26; \
+	VPSRLW X27, Z26, Z26; \
+	VPSLLW X28, Z26, Z26; \
+	VPANDD Z31, Z26, Z26; \
+	VPORD Z26, Z25, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	VPDPBUSD.BCST 24(R14), Z25, Z4; \
+	VPDPBUSD.BCST 28(R14), Z25, Z5; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_264()
+	JNE high
+	SHIFT_52()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
+part:
+	PART_259()
+	ADDQ $192, SI
+	ADDQ $32, DX
+	ADDQ $32, R15
+	DECQ CX
+	JNZ part
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide
+	VPMOVZXWD 0(SI), Z25
+	VPSLLD $16, Z25, Z25
+	VPMOVZXWD 32(SI), Z26
+	VPSLLD $16, Z26, Z26
+	ADDQ $64, SI
+	JMP scaled
+wide:
+	VMOVUPS (SI), Z25
+	VMOVUPS 64(SI), Z26
+	ADDQ $128, SI
+scaled:
+	MOVQ R10, CX
+	FINISH_220()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group
+	MOVQ DI, CX
+	STORE_221()
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
+#define DOTS(off) DOTS_222(off)
+// func mulFast3VNNIx7(a *mulArgs)
+TEXT ·mulFast3VNNIx7(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	MOVQ ·weightsAhead(SB), R14
+	VPBROADCASTD plane3<>(SB), Z30
+	VPBROADCASTD plane4<>(SB), Z31
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	SUBQ R10, R11
+	CLEAR_223()
+group:
+	CLEAR_59()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_265() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X27; \
+	VMOVD 16(CX), X28; \
+	MOVL 4(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z26; \
+	VPSRLW X27, Z26, Z26; \
+	VPSLLW X28, Z26, Z26; \
+	VPANDD Z31, Z26, Z26; \
+	VPORD Z26, Z25, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	VPDPBUSD.BCST 24(R14), Z25, Z4; \
+	VPDPBUSD.BCST 28(R14), Z25, Z5; \
+	VPDPBUSD.BCST 32(R14), Z25, Z6; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_265()
+	JNE high
+	SHIFT_61()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
+part:
+	PART_259()
+	ADDQ $192, SI
+	ADDQ $32, DX
+	ADDQ $32, R15
+	DECQ CX
+	JNZ part
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide
+	VPMOVZXWD 0(SI), Z25
+	VPSLLD $16, Z25, Z25
+	VPMOVZXWD 32(SI), Z26
+	VPSLLD $16, Z26, Z26
+	ADDQ $64, SI
+	JMP scaled
+wide:
+	VMOVUPS (SI), Z25
+	VMOVUPS 64(SI), Z26
+	ADDQ $128, SI
+scaled:
+	MOVQ R10, CX
+	FINISH_225()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group
+	MOVQ DI, CX
+	STORE_226()
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
+#define DOTS(off) DOTS_227(off)
+// func mulFast3VNNIx8(a *mulArgs)
+TEXT ·mulFast3VNNIx8(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	MOVQ ·weightsAhead(SB), R14
+	VPBROADCASTD plane3<>(SB), Z30
+	VPBROADCASTD plane4<>(SB), Z31
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	SUBQ R10, R11
+	CLEAR_228()
+group:
+	CLEAR_68()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_266() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X27; \
+	VMOVD 16(CX), X28; \
+	MOVL 4(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z26; \
+	VPSRLW X27, Z26, Z26; \
+	VPSLLW X28, Z26, Z26; \
+	VPANDD Z31, Z26, Z26; \
+	VPORD Z26, Z25, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	VPDPBUSD.BCST 24(R14), Z25, Z4; \
+	VPDPBUSD.BCST 28(R14), Z25, Z5; \
+	VPDPBUSD.BCST 32(R14), Z25, Z6; \
+	VPDPBUSD.BCST 36(R14), Z25, Z7; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_266()
+	JNE high
+	SHIFT_70()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
+part:
+	PART_259()
+	ADDQ $192, SI
+	ADDQ $32, DX
+	ADDQ $32, R15
+	DECQ CX
+	JNZ part
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide
+	VPMOVZXWD 0(SI), Z25
+	VPSLLD $16, Z25, Z25
+	VPMOVZXWD 32(SI), Z26
+	VPSLLD $16, Z26, Z26
+	ADDQ $64, SI
+	JMP scaled
+wide:
+	VMOVUPS (SI), Z25
+	VMOVUPS 64(SI), Z26
+	ADDQ $128, SI
+scaled:
+	MOVQ R10, CX
+	FINISH_230()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group
+	MOVQ DI, CX
+	STORE_231()
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
+#define DOTS(off) DOTS_232(off)
+// func mulFast3VNNIx9(a *mulArgs)
+TEXT ·mulFast3VNNIx9(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	MOVQ ·weightsAhead(SB), R14
+	VPBROADCASTD plane3<>(SB), Z30
+	VPBROADCASTD plane4<>(SB), Z31
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	LEAQ (DX)(R8*8), R12
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	SUBQ R10, R11
+	CLEAR_233()
+group:
+	CLEAR_234()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_267() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X27; \
+	VMOVD 16(CX), X28; \
+	MOVL 4(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z26; \
+	VPSRLW X27, Z26, Z26; \
+	VPSLLW X28, Z26, Z26; \
+	VPANDD Z31, Z26, Z26; \
+	VPORD Z26, Z25, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	VPDPBUSD.BCST 24(R14), Z25, Z4; \
+	VPDPBUSD.BCST 28(R14), Z25, Z5; \
+	VPDPBUSD.BCST 32(R14), Z25, Z6; \
+	VPDPBUSD.BCST 36(R14), Z25, Z7; \
+	VPDPBUSD.BCST 40(R14), Z25, Z8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_267()
+	JNE high
+	SHIFT_236()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
+part:
+	PART_259()
+	ADDQ $192, SI
+	ADDQ $32, DX
+	ADDQ $32, R15
+	ADDQ $32, R12
+	DECQ CX
+	JNZ part
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide
+	VPMOVZXWD 0(SI), Z25
+	VPSLLD $16, Z25, Z25
+	VPMOVZXWD 32(SI), Z26
+	VPSLLD $16, Z26, Z26
+	ADDQ $64, SI
+	JMP scaled
+wide:
+	VMOVUPS (SI), Z25
+	VMOVUPS 64(SI), Z26
+	ADDQ $128, SI
+scaled:
+	MOVQ R10, CX
+	FINISH_237()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group
+	MOVQ DI, CX
+	STORE_238()
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
+#define DOTS(off) DOTS_239(off)
 // func mulFast3VNNIx10(a *mulArgs)
 TEXT ·mulFast3VNNIx10(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -13737,12 +16016,60 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_198()
+	CLEAR_240()
 group:
+	CLEAR_117()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_268() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X27; \
+	VMOVD 16(CX), X28; \
+	MOVL 4(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z26; \
+	VPSRLW X27, Z26, Z26; \
+	VPSLLW X28, Z26, Z26; \
+	VPANDD Z31, Z26, Z26; \
+	VPORD Z26, Z25, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	VPDPBUSD.BCST 24(R14), Z25, Z4; \
+	VPDPBUSD.BCST 28(R14), Z25, Z5; \
+	VPDPBUSD.BCST 32(R14), Z25, Z6; \
+	VPDPBUSD.BCST 36(R14), Z25, Z7; \
+	VPDPBUSD.BCST 40(R14), Z25, Z8; \
+	VPDPBUSD.BCST 44(R14), Z25, Z9; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_268()
+	JNE high
+	SHIFT_242()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_85()
 part:
-	PART_210()
+	PART_259()
 	ADDQ $192, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -13763,12 +16090,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_199()
+	FINISH_243()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_200()
+	STORE_244()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -13776,7 +16103,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_201(off)
+#define DOTS(off) DOTS_245(off)
 // func mulFast3VNNIx11(a *mulArgs)
 TEXT ·mulFast3VNNIx11(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -13796,12 +16123,61 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_202()
+	CLEAR_246()
 group:
+	CLEAR_247()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_269() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X27; \
+	VMOVD 16(CX), X28; \
+	MOVL 4(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z26; \
+	VPSRLW X27, Z26, Z26; \
+	VPSLLW X28, Z26, Z26; \
+	VPANDD Z31, Z26, Z26; \
+	VPORD Z26, Z25, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	VPDPBUSD.BCST 24(R14), Z25, Z4; \
+	VPDPBUSD.BCST 28(R14), Z25, Z5; \
+	VPDPBUSD.BCST 32(R14), Z25, Z6; \
+	VPDPBUSD.BCST 36(R14), Z25, Z7; \
+	VPDPBUSD.BCST 40(R14), Z25, Z8; \
+	VPDPBUSD.BCST 44(R14), Z25, Z9; \
+	VPDPBUSD.BCST 48(R14), Z25, Z10; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_269()
+	JNE high
+	SHIFT_249()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_203()
 part:
-	PART_210()
+	PART_259()
 	ADDQ $192, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -13822,12 +16198,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_204()
+	FINISH_250()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_205()
+	STORE_251()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -13835,7 +16211,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_206(off)
+#define DOTS(off) DOTS_252(off)
 // func mulFast3VNNIx12(a *mulArgs)
 TEXT ·mulFast3VNNIx12(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -13855,12 +16231,62 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_207()
+	CLEAR_253()
 group:
+	CLEAR_123()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_270() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X27; \
+	VMOVD 16(CX), X28; \
+	MOVL 4(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z26; \
+	VPSRLW X27, Z26, Z26; \
+	VPSLLW X28, Z26, Z26; \
+	VPANDD Z31, Z26, Z26; \
+	VPORD Z26, Z25, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	VPDPBUSD.BCST 24(R14), Z25, Z4; \
+	VPDPBUSD.BCST 28(R14), Z25, Z5; \
+	VPDPBUSD.BCST 32(R14), Z25, Z6; \
+	VPDPBUSD.BCST 36(R14), Z25, Z7; \
+	VPDPBUSD.BCST 40(R14), Z25, Z8; \
+	VPDPBUSD.BCST 44(R14), Z25, Z9; \
+	VPDPBUSD.BCST 48(R14), Z25, Z10; \
+	VPDPBUSD.BCST 52(R14), Z25, Z11; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_270()
+	JNE high
+	SHIFT_255()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_91()
 part:
-	PART_210()
+	PART_259()
 	ADDQ $192, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -13881,12 +16307,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_208()
+	FINISH_256()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_209()
+	STORE_257()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -13894,7 +16320,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_159(off)
+#define DOTS(off) DOTS_191(off)
 // func mulFast5VNNIx1(a *mulArgs)
 TEXT ·mulFast5VNNIx1(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -13912,12 +16338,26 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_160()
+	CLEAR_192()
 group:
-	MOVQ mulArgs_lines(AX), CX
 	CLEAR_4()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+	HIGH_258()
+	JNE high
+	SHIFT_6()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
 part:
-#define PART_211() \
+#define PART_271() \
 	PREFETCHT0 0(SI)(R14*1); \
 	VMOVDQU64 0(SI), Z24; \
 	VPANDD Z24, Z30, Z25; \
@@ -13962,461 +16402,9 @@ part:
 	VPSRLW $3, 256(SI), Z26; \
 	VPTERNLOGD $0xf8, Z26, Z31, Z25; \
 	DOTS(28)
-	PART_211()
+	PART_271()
 	ADDQ $320, SI
 	ADDQ $32, DX
-	DECQ CX
-	JNZ part
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide
-	VPMOVZXWD 0(SI), Z25
-	VPSLLD $16, Z25, Z25
-	VPMOVZXWD 32(SI), Z26
-	VPSLLD $16, Z26, Z26
-	ADDQ $64, SI
-	JMP scaled
-wide:
-	VMOVUPS (SI), Z25
-	VMOVUPS 64(SI), Z26
-	ADDQ $128, SI
-scaled:
-	MOVQ R10, CX
-	FINISH_162()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group
-	MOVQ DI, CX
-	STORE_163()
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_164(off)
-// func mulFast5VNNIx2(a *mulArgs)
-TEXT ·mulFast5VNNIx2(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	MOVQ ·weightsAhead(SB), R14
-	VPBROADCASTD plane15<>(SB), Z30
-	VPBROADCASTD plane16<>(SB), Z31
-panel:
-	MOVQ mulArgs_x(AX), DX
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	SUBQ R10, R11
-	CLEAR_165()
-group:
-	MOVQ mulArgs_lines(AX), CX
-	CLEAR_12()
-part:
-	PART_211()
-	ADDQ $320, SI
-	ADDQ $32, DX
-	DECQ CX
-	JNZ part
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide
-	VPMOVZXWD 0(SI), Z25
-	VPSLLD $16, Z25, Z25
-	VPMOVZXWD 32(SI), Z26
-	VPSLLD $16, Z26, Z26
-	ADDQ $64, SI
-	JMP scaled
-wide:
-	VMOVUPS (SI), Z25
-	VMOVUPS 64(SI), Z26
-	ADDQ $128, SI
-scaled:
-	MOVQ R10, CX
-	FINISH_166()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group
-	MOVQ DI, CX
-	STORE_167()
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_168(off)
-// func mulFast5VNNIx3(a *mulArgs)
-TEXT ·mulFast5VNNIx3(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	MOVQ ·weightsAhead(SB), R14
-	VPBROADCASTD plane15<>(SB), Z30
-	VPBROADCASTD plane16<>(SB), Z31
-panel:
-	MOVQ mulArgs_x(AX), DX
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	SUBQ R10, R11
-	CLEAR_169()
-group:
-	MOVQ mulArgs_lines(AX), CX
-	CLEAR_19()
-part:
-	PART_211()
-	ADDQ $320, SI
-	ADDQ $32, DX
-	DECQ CX
-	JNZ part
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide
-	VPMOVZXWD 0(SI), Z25
-	VPSLLD $16, Z25, Z25
-	VPMOVZXWD 32(SI), Z26
-	VPSLLD $16, Z26, Z26
-	ADDQ $64, SI
-	JMP scaled
-wide:
-	VMOVUPS (SI), Z25
-	VMOVUPS 64(SI), Z26
-	ADDQ $128, SI
-scaled:
-	MOVQ R10, CX
-	FINISH_170()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group
-	MOVQ DI, CX
-	STORE_171()
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_172(off)
-// func mulFast5VNNIx4(a *mulArgs)
-TEXT ·mulFast5VNNIx4(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	MOVQ ·weightsAhead(SB), R14
-	VPBROADCASTD plane15<>(SB), Z30
-	VPBROADCASTD plane16<>(SB), Z31
-panel:
-	MOVQ mulArgs_x(AX), DX
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	SUBQ R10, R11
-	CLEAR_173()
-group:
-	MOVQ mulArgs_lines(AX), CX
-	CLEAR_26()
-part:
-	PART_211()
-	ADDQ $320, SI
-	ADDQ $32, DX
-	DECQ CX
-	JNZ part
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide
-	VPMOVZXWD 0(SI), Z25
-	VPSLLD $16, Z25, Z25
-	VPMOVZXWD 32(SI), Z26
-	VPSLLD $16, Z26, Z26
-	ADDQ $64, SI
-	JMP scaled
-wide:
-	VMOVUPS (SI), Z25
-	VMOVUPS 64(SI), Z26
-	ADDQ $128, SI
-scaled:
-	MOVQ R10, CX
-	FINISH_174()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group
-	MOVQ DI, CX
-	STORE_175()
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_176(off)
-// func mulFast5VNNIx5(a *mulArgs)
-TEXT ·mulFast5VNNIx5(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	MOVQ ·weightsAhead(SB), R14
-	VPBROADCASTD plane15<>(SB), Z30
-	VPBROADCASTD plane16<>(SB), Z31
-panel:
-	MOVQ mulArgs_x(AX), DX
-	LEAQ (DX)(R8*4), R15
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	SUBQ R10, R11
-	CLEAR_177()
-group:
-	MOVQ mulArgs_lines(AX), CX
-	CLEAR_33()
-part:
-	PART_211()
-	ADDQ $320, SI
-	ADDQ $32, DX
-	ADDQ $32, R15
-	DECQ CX
-	JNZ part
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide
-	VPMOVZXWD 0(SI), Z25
-	VPSLLD $16, Z25, Z25
-	VPMOVZXWD 32(SI), Z26
-	VPSLLD $16, Z26, Z26
-	ADDQ $64, SI
-	JMP scaled
-wide:
-	VMOVUPS (SI), Z25
-	VMOVUPS 64(SI), Z26
-	ADDQ $128, SI
-scaled:
-	MOVQ R10, CX
-	FINISH_178()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group
-	MOVQ DI, CX
-	STORE_179()
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_180(off)
-// func mulFast5VNNIx6(a *mulArgs)
-TEXT ·mulFast5VNNIx6(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	MOVQ ·weightsAhead(SB), R14
-	VPBROADCASTD plane15<>(SB), Z30
-	VPBROADCASTD plane16<>(SB), Z31
-panel:
-	MOVQ mulArgs_x(AX), DX
-	LEAQ (DX)(R8*4), R15
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	SUBQ R10, R11
-	CLEAR_181()
-group:
-	MOVQ mulArgs_lines(AX), CX
-	CLEAR_40()
-part:
-	PART_211()
-	ADDQ $320, SI
-	ADDQ $32, DX
-	ADDQ $32, R15
-	DECQ CX
-	JNZ part
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide
-	VPMOVZXWD 0(SI), Z25
-	VPSLLD $16, Z25, Z25
-	VPMOVZXWD 32(SI), Z26
-	VPSLLD $16, Z26, Z26
-	ADDQ $64, SI
-	JMP scaled
-wide:
-	VMOVUPS (SI), Z25
-	VMOVUPS 64(SI), Z26
-	ADDQ $128, SI
-scaled:
-	MOVQ R10, CX
-	FINISH_182()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group
-	MOVQ DI, CX
-	STORE_183()
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_184(off)
-// func mulFast5VNNIx7(a *mulArgs)
-TEXT ·mulFast5VNNIx7(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	MOVQ ·weightsAhead(SB), R14
-	VPBROADCASTD plane15<>(SB), Z30
-	VPBROADCASTD plane16<>(SB), Z31
-panel:
-	MOVQ mulArgs_x(AX), DX
-	LEAQ (DX)(R8*4), R15
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	SUBQ R10, R11
-	CLEAR_185()
-group:
-	MOVQ mulArgs_lines(AX), CX
-	CLEAR_47()
-part:
-	PART_211()
-	ADDQ $320, SI
-	ADDQ $32, DX
-	ADDQ $32, R15
-	DECQ CX
-	JNZ part
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide
-	VPMOVZXWD 0(SI), Z25
-	VPSLLD $16, Z25, Z25
-	VPMOVZXWD 32(SI), Z26
-	VPSLLD $16, Z26, Z26
-	ADDQ $64, SI
-	JMP scaled
-wide:
-	VMOVUPS (SI), Z25
-	VMOVUPS 64(SI), Z26
-	ADDQ $128, SI
-scaled:
-	MOVQ R10, CX
-	FINISH_186()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group
-	MOVQ DI, CX
-	STORE_187()
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_188(off)
-// func mulFast5VNNIx8(a *mulArgs)
-TEXT ·mulFast5VNNIx8(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	MOVQ ·weightsAhead(SB), R14
-	VPBROADCASTD plane15<>(SB), Z30
-	VPBROADCASTD plane16<>(SB), Z31
-panel:
-	MOVQ mulArgs_x(AX), DX
-	LEAQ (DX)(R8*4), R15
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	SUBQ R10, R11
-	CLEAR_189()
-group:
-	MOVQ mulArgs_lines(AX), CX
-	CLEAR_54()
-part:
-	PART_211()
-	ADDQ $320, SI
-	ADDQ $32, DX
-	ADDQ $32, R15
-	DECQ CX
-	JNZ part
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide
-	VPMOVZXWD 0(SI), Z25
-	VPSLLD $16, Z25, Z25
-	VPMOVZXWD 32(SI), Z26
-	VPSLLD $16, Z26, Z26
-	ADDQ $64, SI
-	JMP scaled
-wide:
-	VMOVUPS (SI), Z25
-	VMOVUPS 64(SI), Z26
-	ADDQ $128, SI
-scaled:
-	MOVQ R10, CX
-	FINISH_190()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group
-	MOVQ DI, CX
-	STORE_191()
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_192(off)
-// func mulFast5VNNIx9(a *mulArgs)
-TEXT ·mulFast5VNNIx9(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	MOVQ ·weightsAhead(SB), R14
-	VPBROADCASTD plane15<>(SB), Z30
-	VPBROADCASTD plane16<>(SB), Z31
-panel:
-	MOVQ mulArgs_x(AX), DX
-	LEAQ (DX)(R8*4), R15
-	LEAQ (DX)(R8*8), R12
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	SUBQ R10, R11
-	CLEAR_193()
-group:
-	MOVQ mulArgs_lines(AX), CX
-	CLEAR_194()
-part:
-	PART_211()
-	ADDQ $320, SI
-	ADDQ $32, DX
-	ADDQ $32, R15
-	ADDQ $32, R12
 	DECQ CX
 	JNZ part
 	CMPQ mulArgs_wide(AX), $0
@@ -14447,6 +16435,570 @@ scaled:
 
 #undef DOTS
 #define DOTS(off) DOTS_197(off)
+// func mulFast5VNNIx2(a *mulArgs)
+TEXT ·mulFast5VNNIx2(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	MOVQ ·weightsAhead(SB), R14
+	VPBROADCASTD plane15<>(SB), Z30
+	VPBROADCASTD plane16<>(SB), Z31
+panel:
+	MOVQ mulArgs_x(AX), DX
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	SUBQ R10, R11
+	CLEAR_198()
+group:
+	CLEAR_14()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+	HIGH_260()
+	JNE high
+	SHIFT_16()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
+part:
+	PART_271()
+	ADDQ $320, SI
+	ADDQ $32, DX
+	DECQ CX
+	JNZ part
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide
+	VPMOVZXWD 0(SI), Z25
+	VPSLLD $16, Z25, Z25
+	VPMOVZXWD 32(SI), Z26
+	VPSLLD $16, Z26, Z26
+	ADDQ $64, SI
+	JMP scaled
+wide:
+	VMOVUPS (SI), Z25
+	VMOVUPS 64(SI), Z26
+	ADDQ $128, SI
+scaled:
+	MOVQ R10, CX
+	FINISH_200()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group
+	MOVQ DI, CX
+	STORE_201()
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
+#define DOTS(off) DOTS_202(off)
+// func mulFast5VNNIx3(a *mulArgs)
+TEXT ·mulFast5VNNIx3(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	MOVQ ·weightsAhead(SB), R14
+	VPBROADCASTD plane15<>(SB), Z30
+	VPBROADCASTD plane16<>(SB), Z31
+panel:
+	MOVQ mulArgs_x(AX), DX
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	SUBQ R10, R11
+	CLEAR_203()
+group:
+	CLEAR_23()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+	HIGH_261()
+	JNE high
+	SHIFT_25()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
+part:
+	PART_271()
+	ADDQ $320, SI
+	ADDQ $32, DX
+	DECQ CX
+	JNZ part
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide
+	VPMOVZXWD 0(SI), Z25
+	VPSLLD $16, Z25, Z25
+	VPMOVZXWD 32(SI), Z26
+	VPSLLD $16, Z26, Z26
+	ADDQ $64, SI
+	JMP scaled
+wide:
+	VMOVUPS (SI), Z25
+	VMOVUPS 64(SI), Z26
+	ADDQ $128, SI
+scaled:
+	MOVQ R10, CX
+	FINISH_205()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group
+	MOVQ DI, CX
+	STORE_206()
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
+#define DOTS(off) DOTS_207(off)
+// func mulFast5VNNIx4(a *mulArgs)
+TEXT ·mulFast5VNNIx4(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	MOVQ ·weightsAhead(SB), R14
+	VPBROADCASTD plane15<>(SB), Z30
+	VPBROADCASTD plane16<>(SB), Z31
+panel:
+	MOVQ mulArgs_x(AX), DX
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	SUBQ R10, R11
+	CLEAR_208()
+group:
+	CLEAR_32()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+	HIGH_262()
+	JNE high
+	SHIFT_34()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
+part:
+	PART_271()
+	ADDQ $320, SI
+	ADDQ $32, DX
+	DECQ CX
+	JNZ part
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide
+	VPMOVZXWD 0(SI), Z25
+	VPSLLD $16, Z25, Z25
+	VPMOVZXWD 32(SI), Z26
+	VPSLLD $16, Z26, Z26
+	ADDQ $64, SI
+	JMP scaled
+wide:
+	VMOVUPS (SI), Z25
+	VMOVUPS 64(SI), Z26
+	ADDQ $128, SI
+scaled:
+	MOVQ R10, CX
+	FINISH_210()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group
+	MOVQ DI, CX
+	STORE_211()
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
+#define DOTS(off) DOTS_212(off)
+// func mulFast5VNNIx5(a *mulArgs)
+TEXT ·mulFast5VNNIx5(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	MOVQ ·weightsAhead(SB), R14
+	VPBROADCASTD plane15<>(SB), Z30
+	VPBROADCASTD plane16<>(SB), Z31
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	SUBQ R10, R11
+	CLEAR_213()
+group:
+	CLEAR_41()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+	HIGH_263()
+	JNE high
+	SHIFT_43()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
+part:
+	PART_271()
+	ADDQ $320, SI
+	ADDQ $32, DX
+	ADDQ $32, R15
+	DECQ CX
+	JNZ part
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide
+	VPMOVZXWD 0(SI), Z25
+	VPSLLD $16, Z25, Z25
+	VPMOVZXWD 32(SI), Z26
+	VPSLLD $16, Z26, Z26
+	ADDQ $64, SI
+	JMP scaled
+wide:
+	VMOVUPS (SI), Z25
+	VMOVUPS 64(SI), Z26
+	ADDQ $128, SI
+scaled:
+	MOVQ R10, CX
+	FINISH_215()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group
+	MOVQ DI, CX
+	STORE_216()
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
+#define DOTS(off) DOTS_217(off)
+// func mulFast5VNNIx6(a *mulArgs)
+TEXT ·mulFast5VNNIx6(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	MOVQ ·weightsAhead(SB), R14
+	VPBROADCASTD plane15<>(SB), Z30
+	VPBROADCASTD plane16<>(SB), Z31
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	SUBQ R10, R11
+	CLEAR_218()
+group:
+	CLEAR_50()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+	HIGH_264()
+	JNE high
+	SHIFT_52()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
+part:
+	PART_271()
+	ADDQ $320, SI
+	ADDQ $32, DX
+	ADDQ $32, R15
+	DECQ CX
+	JNZ part
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide
+	VPMOVZXWD 0(SI), Z25
+	VPSLLD $16, Z25, Z25
+	VPMOVZXWD 32(SI), Z26
+	VPSLLD $16, Z26, Z26
+	ADDQ $64, SI
+	JMP scaled
+wide:
+	VMOVUPS (SI), Z25
+	VMOVUPS 64(SI), Z26
+	ADDQ $128, SI
+scaled:
+	MOVQ R10, CX
+	FINISH_220()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group
+	MOVQ DI, CX
+	STORE_221()
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
+#define DOTS(off) DOTS_222(off)
+// func mulFast5VNNIx7(a *mulArgs)
+TEXT ·mulFast5VNNIx7(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	MOVQ ·weightsAhead(SB), R14
+	VPBROADCASTD plane15<>(SB), Z30
+	VPBROADCASTD plane16<>(SB), Z31
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	SUBQ R10, R11
+	CLEAR_223()
+group:
+	CLEAR_59()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+	HIGH_265()
+	JNE high
+	SHIFT_61()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
+part:
+	PART_271()
+	ADDQ $320, SI
+	ADDQ $32, DX
+	ADDQ $32, R15
+	DECQ CX
+	JNZ part
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide
+	VPMOVZXWD 0(SI), Z25
+	VPSLLD $16, Z25, Z25
+	VPMOVZXWD 32(SI), Z26
+	VPSLLD $16, Z26, Z26
+	ADDQ $64, SI
+	JMP scaled
+wide:
+	VMOVUPS (SI), Z25
+	VMOVUPS 64(SI), Z26
+	ADDQ $128, SI
+scaled:
+	MOVQ R10, CX
+	FINISH_225()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group
+	MOVQ DI, CX
+	STORE_226()
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
+#define DOTS(off) DOTS_227(off)
+// func mulFast5VNNIx8(a *mulArgs)
+TEXT ·mulFast5VNNIx8(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	MOVQ ·weightsAhead(SB), R14
+	VPBROADCASTD plane15<>(SB), Z30
+	VPBROADCASTD plane16<>(SB), Z31
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	SUBQ R10, R11
+	CLEAR_228()
+group:
+	CLEAR_68()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+	HIGH_266()
+	JNE high
+	SHIFT_70()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
+part:
+	PART_271()
+	ADDQ $320, SI
+	ADDQ $32, DX
+	ADDQ $32, R15
+	DECQ CX
+	JNZ part
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide
+	VPMOVZXWD 0(SI), Z25
+	VPSLLD $16, Z25, Z25
+	VPMOVZXWD 32(SI), Z26
+	VPSLLD $16, Z26, Z26
+	ADDQ $64, SI
+	JMP scaled
+wide:
+	VMOVUPS (SI), Z25
+	VMOVUPS 64(SI), Z26
+	ADDQ $128, SI
+scaled:
+	MOVQ R10, CX
+	FINISH_230()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group
+	MOVQ DI, CX
+	STORE_231()
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
+#define DOTS(off) DOTS_232(off)
+// func mulFast5VNNIx9(a *mulArgs)
+TEXT ·mulFast5VNNIx9(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	MOVQ ·weightsAhead(SB), R14
+	VPBROADCASTD plane15<>(SB), Z30
+	VPBROADCASTD plane16<>(SB), Z31
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	LEAQ (DX)(R8*8), R12
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	SUBQ R10, R11
+	CLEAR_233()
+group:
+	CLEAR_234()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+	HIGH_267()
+	JNE high
+	SHIFT_236()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
+part:
+	PART_271()
+	ADDQ $320, SI
+	ADDQ $32, DX
+	ADDQ $32, R15
+	ADDQ $32, R12
+	DECQ CX
+	JNZ part
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide
+	VPMOVZXWD 0(SI), Z25
+	VPSLLD $16, Z25, Z25
+	VPMOVZXWD 32(SI), Z26
+	VPSLLD $16, Z26, Z26
+	ADDQ $64, SI
+	JMP scaled
+wide:
+	VMOVUPS (SI), Z25
+	VMOVUPS 64(SI), Z26
+	ADDQ $128, SI
+scaled:
+	MOVQ R10, CX
+	FINISH_237()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group
+	MOVQ DI, CX
+	STORE_238()
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
+#define DOTS(off) DOTS_239(off)
 // func mulFast5VNNIx10(a *mulArgs)
 TEXT ·mulFast5VNNIx10(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -14466,12 +17018,26 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_198()
+	CLEAR_240()
 group:
+	CLEAR_117()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+	HIGH_268()
+	JNE high
+	SHIFT_242()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_85()
 part:
-	PART_211()
+	PART_271()
 	ADDQ $320, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -14492,12 +17058,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_199()
+	FINISH_243()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_200()
+	STORE_244()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -14505,7 +17071,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_201(off)
+#define DOTS(off) DOTS_245(off)
 // func mulFast5VNNIx11(a *mulArgs)
 TEXT ·mulFast5VNNIx11(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -14525,12 +17091,26 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_202()
+	CLEAR_246()
 group:
+	CLEAR_247()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+	HIGH_269()
+	JNE high
+	SHIFT_249()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_203()
 part:
-	PART_211()
+	PART_271()
 	ADDQ $320, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -14551,12 +17131,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_204()
+	FINISH_250()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_205()
+	STORE_251()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -14564,7 +17144,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_206(off)
+#define DOTS(off) DOTS_252(off)
 // func mulFast5VNNIx12(a *mulArgs)
 TEXT ·mulFast5VNNIx12(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -14584,12 +17164,26 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_207()
+	CLEAR_253()
 group:
+	CLEAR_123()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+	HIGH_270()
+	JNE high
+	SHIFT_255()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_91()
 part:
-	PART_211()
+	PART_271()
 	ADDQ $320, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -14610,12 +17204,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_208()
+	FINISH_256()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_209()
+	STORE_257()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -14623,7 +17217,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_159(off)
+#define DOTS(off) DOTS_191(off)
 // func mulFast6VNNIx1(a *mulArgs)
 TEXT ·mulFast6VNNIx1(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -14641,12 +17235,26 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_160()
+	CLEAR_192()
 group:
-	MOVQ mulArgs_lines(AX), CX
 	CLEAR_4()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+	HIGH_258()
+	JNE high
+	SHIFT_6()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
 part:
-#define PART_212() \
+#define PART_272() \
 	PREFETCHT0 0(SI)(R14*1); \
 	VMOVDQU64 0(SI), Z24; \
 	VPANDD Z24, Z30, Z25; \
@@ -14691,461 +17299,9 @@ part:
 	VPSRLW $2, 320(SI), Z26; \
 	VPTERNLOGD $0xf8, Z26, Z31, Z25; \
 	DOTS(28)
-	PART_212()
+	PART_272()
 	ADDQ $384, SI
 	ADDQ $32, DX
-	DECQ CX
-	JNZ part
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide
-	VPMOVZXWD 0(SI), Z25
-	VPSLLD $16, Z25, Z25
-	VPMOVZXWD 32(SI), Z26
-	VPSLLD $16, Z26, Z26
-	ADDQ $64, SI
-	JMP scaled
-wide:
-	VMOVUPS (SI), Z25
-	VMOVUPS 64(SI), Z26
-	ADDQ $128, SI
-scaled:
-	MOVQ R10, CX
-	FINISH_162()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group
-	MOVQ DI, CX
-	STORE_163()
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_164(off)
-// func mulFast6VNNIx2(a *mulArgs)
-TEXT ·mulFast6VNNIx2(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	MOVQ ·weightsAhead(SB), R14
-	VPBROADCASTD plane15<>(SB), Z30
-	VPBROADCASTD plane48<>(SB), Z31
-panel:
-	MOVQ mulArgs_x(AX), DX
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	SUBQ R10, R11
-	CLEAR_165()
-group:
-	MOVQ mulArgs_lines(AX), CX
-	CLEAR_12()
-part:
-	PART_212()
-	ADDQ $384, SI
-	ADDQ $32, DX
-	DECQ CX
-	JNZ part
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide
-	VPMOVZXWD 0(SI), Z25
-	VPSLLD $16, Z25, Z25
-	VPMOVZXWD 32(SI), Z26
-	VPSLLD $16, Z26, Z26
-	ADDQ $64, SI
-	JMP scaled
-wide:
-	VMOVUPS (SI), Z25
-	VMOVUPS 64(SI), Z26
-	ADDQ $128, SI
-scaled:
-	MOVQ R10, CX
-	FINISH_166()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group
-	MOVQ DI, CX
-	STORE_167()
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_168(off)
-// func mulFast6VNNIx3(a *mulArgs)
-TEXT ·mulFast6VNNIx3(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	MOVQ ·weightsAhead(SB), R14
-	VPBROADCASTD plane15<>(SB), Z30
-	VPBROADCASTD plane48<>(SB), Z31
-panel:
-	MOVQ mulArgs_x(AX), DX
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	SUBQ R10, R11
-	CLEAR_169()
-group:
-	MOVQ mulArgs_lines(AX), CX
-	CLEAR_19()
-part:
-	PART_212()
-	ADDQ $384, SI
-	ADDQ $32, DX
-	DECQ CX
-	JNZ part
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide
-	VPMOVZXWD 0(SI), Z25
-	VPSLLD $16, Z25, Z25
-	VPMOVZXWD 32(SI), Z26
-	VPSLLD $16, Z26, Z26
-	ADDQ $64, SI
-	JMP scaled
-wide:
-	VMOVUPS (SI), Z25
-	VMOVUPS 64(SI), Z26
-	ADDQ $128, SI
-scaled:
-	MOVQ R10, CX
-	FINISH_170()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group
-	MOVQ DI, CX
-	STORE_171()
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_172(off)
-// func mulFast6VNNIx4(a *mulArgs)
-TEXT ·mulFast6VNNIx4(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	MOVQ ·weightsAhead(SB), R14
-	VPBROADCASTD plane15<>(SB), Z30
-	VPBROADCASTD plane48<>(SB), Z31
-panel:
-	MOVQ mulArgs_x(AX), DX
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	SUBQ R10, R11
-	CLEAR_173()
-group:
-	MOVQ mulArgs_lines(AX), CX
-	CLEAR_26()
-part:
-	PART_212()
-	ADDQ $384, SI
-	ADDQ $32, DX
-	DECQ CX
-	JNZ part
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide
-	VPMOVZXWD 0(SI), Z25
-	VPSLLD $16, Z25, Z25
-	VPMOVZXWD 32(SI), Z26
-	VPSLLD $16, Z26, Z26
-	ADDQ $64, SI
-	JMP scaled
-wide:
-	VMOVUPS (SI), Z25
-	VMOVUPS 64(SI), Z26
-	ADDQ $128, SI
-scaled:
-	MOVQ R10, CX
-	FINISH_174()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group
-	MOVQ DI, CX
-	STORE_175()
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_176(off)
-// func mulFast6VNNIx5(a *mulArgs)
-TEXT ·mulFast6VNNIx5(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	MOVQ ·weightsAhead(SB), R14
-	VPBROADCASTD plane15<>(SB), Z30
-	VPBROADCASTD plane48<>(SB), Z31
-panel:
-	MOVQ mulArgs_x(AX), DX
-	LEAQ (DX)(R8*4), R15
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	SUBQ R10, R11
-	CLEAR_177()
-group:
-	MOVQ mulArgs_lines(AX), CX
-	CLEAR_33()
-part:
-	PART_212()
-	ADDQ $384, SI
-	ADDQ $32, DX
-	ADDQ $32, R15
-	DECQ CX
-	JNZ part
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide
-	VPMOVZXWD 0(SI), Z25
-	VPSLLD $16, Z25, Z25
-	VPMOVZXWD 32(SI), Z26
-	VPSLLD $16, Z26, Z26
-	ADDQ $64, SI
-	JMP scaled
-wide:
-	VMOVUPS (SI), Z25
-	VMOVUPS 64(SI), Z26
-	ADDQ $128, SI
-scaled:
-	MOVQ R10, CX
-	FINISH_178()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group
-	MOVQ DI, CX
-	STORE_179()
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_180(off)
-// func mulFast6VNNIx6(a *mulArgs)
-TEXT ·mulFast6VNNIx6(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	MOVQ ·weightsAhead(SB), R14
-	VPBROADCASTD plane15<>(SB), Z30
-	VPBROADCASTD plane48<>(SB), Z31
-panel:
-	MOVQ mulArgs_x(AX), DX
-	LEAQ (DX)(R8*4), R15
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	SUBQ R10, R11
-	CLEAR_181()
-group:
-	MOVQ mulArgs_lines(AX), CX
-	CLEAR_40()
-part:
-	PART_212()
-	ADDQ $384, SI
-	ADDQ $32, DX
-	ADDQ $32, R15
-	DECQ CX
-	JNZ part
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide
-	VPMOVZXWD 0(SI), Z25
-	VPSLLD $16, Z25, Z25
-	VPMOVZXWD 32(SI), Z26
-	VPSLLD $16, Z26, Z26
-	ADDQ $64, SI
-	JMP scaled
-wide:
-	VMOVUPS (SI), Z25
-	VMOVUPS 64(SI), Z26
-	ADDQ $128, SI
-scaled:
-	MOVQ R10, CX
-	FINISH_182()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group
-	MOVQ DI, CX
-	STORE_183()
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_184(off)
-// func mulFast6VNNIx7(a *mulArgs)
-TEXT ·mulFast6VNNIx7(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	MOVQ ·weightsAhead(SB), R14
-	VPBROADCASTD plane15<>(SB), Z30
-	VPBROADCASTD plane48<>(SB), Z31
-panel:
-	MOVQ mulArgs_x(AX), DX
-	LEAQ (DX)(R8*4), R15
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	SUBQ R10, R11
-	CLEAR_185()
-group:
-	MOVQ mulArgs_lines(AX), CX
-	CLEAR_47()
-part:
-	PART_212()
-	ADDQ $384, SI
-	ADDQ $32, DX
-	ADDQ $32, R15
-	DECQ CX
-	JNZ part
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide
-	VPMOVZXWD 0(SI), Z25
-	VPSLLD $16, Z25, Z25
-	VPMOVZXWD 32(SI), Z26
-	VPSLLD $16, Z26, Z26
-	ADDQ $64, SI
-	JMP scaled
-wide:
-	VMOVUPS (SI), Z25
-	VMOVUPS 64(SI), Z26
-	ADDQ $128, SI
-scaled:
-	MOVQ R10, CX
-	FINISH_186()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group
-	MOVQ DI, CX
-	STORE_187()
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_188(off)
-// func mulFast6VNNIx8(a *mulArgs)
-TEXT ·mulFast6VNNIx8(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	MOVQ ·weightsAhead(SB), R14
-	VPBROADCASTD plane15<>(SB), Z30
-	VPBROADCASTD plane48<>(SB), Z31
-panel:
-	MOVQ mulArgs_x(AX), DX
-	LEAQ (DX)(R8*4), R15
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	SUBQ R10, R11
-	CLEAR_189()
-group:
-	MOVQ mulArgs_lines(AX), CX
-	CLEAR_54()
-part:
-	PART_212()
-	ADDQ $384, SI
-	ADDQ $32, DX
-	ADDQ $32, R15
-	DECQ CX
-	JNZ part
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide
-	VPMOVZXWD 0(SI), Z25
-	VPSLLD $16, Z25, Z25
-	VPMOVZXWD 32(SI), Z26
-	VPSLLD $16, Z26, Z26
-	ADDQ $64, SI
-	JMP scaled
-wide:
-	VMOVUPS (SI), Z25
-	VMOVUPS 64(SI), Z26
-	ADDQ $128, SI
-scaled:
-	MOVQ R10, CX
-	FINISH_190()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group
-	MOVQ DI, CX
-	STORE_191()
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_192(off)
-// func mulFast6VNNIx9(a *mulArgs)
-TEXT ·mulFast6VNNIx9(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	MOVQ ·weightsAhead(SB), R14
-	VPBROADCASTD plane15<>(SB), Z30
-	VPBROADCASTD plane48<>(SB), Z31
-panel:
-	MOVQ mulArgs_x(AX), DX
-	LEAQ (DX)(R8*4), R15
-	LEAQ (DX)(R8*8), R12
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	SUBQ R10, R11
-	CLEAR_193()
-group:
-	MOVQ mulArgs_lines(AX), CX
-	CLEAR_194()
-part:
-	PART_212()
-	ADDQ $384, SI
-	ADDQ $32, DX
-	ADDQ $32, R15
-	ADDQ $32, R12
 	DECQ CX
 	JNZ part
 	CMPQ mulArgs_wide(AX), $0
@@ -15176,6 +17332,570 @@ scaled:
 
 #undef DOTS
 #define DOTS(off) DOTS_197(off)
+// func mulFast6VNNIx2(a *mulArgs)
+TEXT ·mulFast6VNNIx2(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	MOVQ ·weightsAhead(SB), R14
+	VPBROADCASTD plane15<>(SB), Z30
+	VPBROADCASTD plane48<>(SB), Z31
+panel:
+	MOVQ mulArgs_x(AX), DX
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	SUBQ R10, R11
+	CLEAR_198()
+group:
+	CLEAR_14()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+	HIGH_260()
+	JNE high
+	SHIFT_16()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
+part:
+	PART_272()
+	ADDQ $384, SI
+	ADDQ $32, DX
+	DECQ CX
+	JNZ part
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide
+	VPMOVZXWD 0(SI), Z25
+	VPSLLD $16, Z25, Z25
+	VPMOVZXWD 32(SI), Z26
+	VPSLLD $16, Z26, Z26
+	ADDQ $64, SI
+	JMP scaled
+wide:
+	VMOVUPS (SI), Z25
+	VMOVUPS 64(SI), Z26
+	ADDQ $128, SI
+scaled:
+	MOVQ R10, CX
+	FINISH_200()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group
+	MOVQ DI, CX
+	STORE_201()
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
+#define DOTS(off) DOTS_202(off)
+// func mulFast6VNNIx3(a *mulArgs)
+TEXT ·mulFast6VNNIx3(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	MOVQ ·weightsAhead(SB), R14
+	VPBROADCASTD plane15<>(SB), Z30
+	VPBROADCASTD plane48<>(SB), Z31
+panel:
+	MOVQ mulArgs_x(AX), DX
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	SUBQ R10, R11
+	CLEAR_203()
+group:
+	CLEAR_23()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+	HIGH_261()
+	JNE high
+	SHIFT_25()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
+part:
+	PART_272()
+	ADDQ $384, SI
+	ADDQ $32, DX
+	DECQ CX
+	JNZ part
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide
+	VPMOVZXWD 0(SI), Z25
+	VPSLLD $16, Z25, Z25
+	VPMOVZXWD 32(SI), Z26
+	VPSLLD $16, Z26, Z26
+	ADDQ $64, SI
+	JMP scaled
+wide:
+	VMOVUPS (SI), Z25
+	VMOVUPS 64(SI), Z26
+	ADDQ $128, SI
+scaled:
+	MOVQ R10, CX
+	FINISH_205()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group
+	MOVQ DI, CX
+	STORE_206()
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
+#define DOTS(off) DOTS_207(off)
+// func mulFast6VNNIx4(a *mulArgs)
+TEXT ·mulFast6VNNIx4(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	MOVQ ·weightsAhead(SB), R14
+	VPBROADCASTD plane15<>(SB), Z30
+	VPBROADCASTD plane48<>(SB), Z31
+panel:
+	MOVQ mulArgs_x(AX), DX
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	SUBQ R10, R11
+	CLEAR_208()
+group:
+	CLEAR_32()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+	HIGH_262()
+	JNE high
+	SHIFT_34()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
+part:
+	PART_272()
+	ADDQ $384, SI
+	ADDQ $32, DX
+	DECQ CX
+	JNZ part
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide
+	VPMOVZXWD 0(SI), Z25
+	VPSLLD $16, Z25, Z25
+	VPMOVZXWD 32(SI), Z26
+	VPSLLD $16, Z26, Z26
+	ADDQ $64, SI
+	JMP scaled
+wide:
+	VMOVUPS (SI), Z25
+	VMOVUPS 64(SI), Z26
+	ADDQ $128, SI
+scaled:
+	MOVQ R10, CX
+	FINISH_210()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group
+	MOVQ DI, CX
+	STORE_211()
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
+#define DOTS(off) DOTS_212(off)
+// func mulFast6VNNIx5(a *mulArgs)
+TEXT ·mulFast6VNNIx5(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	MOVQ ·weightsAhead(SB), R14
+	VPBROADCASTD plane15<>(SB), Z30
+	VPBROADCASTD plane48<>(SB), Z31
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	SUBQ R10, R11
+	CLEAR_213()
+group:
+	CLEAR_41()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+	HIGH_263()
+	JNE high
+	SHIFT_43()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
+part:
+	PART_272()
+	ADDQ $384, SI
+	ADDQ $32, DX
+	ADDQ $32, R15
+	DECQ CX
+	JNZ part
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide
+	VPMOVZXWD 0(SI), Z25
+	VPSLLD $16, Z25, Z25
+	VPMOVZXWD 32(SI), Z26
+	VPSLLD $16, Z26, Z26
+	ADDQ $64, SI
+	JMP scaled
+wide:
+	VMOVUPS (SI), Z25
+	VMOVUPS 64(SI), Z26
+	ADDQ $128, SI
+scaled:
+	MOVQ R10, CX
+	FINISH_215()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group
+	MOVQ DI, CX
+	STORE_216()
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
+#define DOTS(off) DOTS_217(off)
+// func mulFast6VNNIx6(a *mulArgs)
+TEXT ·mulFast6VNNIx6(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	MOVQ ·weightsAhead(SB), R14
+	VPBROADCASTD plane15<>(SB), Z30
+	VPBROADCASTD plane48<>(SB), Z31
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	SUBQ R10, R11
+	CLEAR_218()
+group:
+	CLEAR_50()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+	HIGH_264()
+	JNE high
+	SHIFT_52()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
+part:
+	PART_272()
+	ADDQ $384, SI
+	ADDQ $32, DX
+	ADDQ $32, R15
+	DECQ CX
+	JNZ part
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide
+	VPMOVZXWD 0(SI), Z25
+	VPSLLD $16, Z25, Z25
+	VPMOVZXWD 32(SI), Z26
+	VPSLLD $16, Z26, Z26
+	ADDQ $64, SI
+	JMP scaled
+wide:
+	VMOVUPS (SI), Z25
+	VMOVUPS 64(SI), Z26
+	ADDQ $128, SI
+scaled:
+	MOVQ R10, CX
+	FINISH_220()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group
+	MOVQ DI, CX
+	STORE_221()
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
+#define DOTS(off) DOTS_222(off)
+// func mulFast6VNNIx7(a *mulArgs)
+TEXT ·mulFast6VNNIx7(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	MOVQ ·weightsAhead(SB), R14
+	VPBROADCASTD plane15<>(SB), Z30
+	VPBROADCASTD plane48<>(SB), Z31
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	SUBQ R10, R11
+	CLEAR_223()
+group:
+	CLEAR_59()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+	HIGH_265()
+	JNE high
+	SHIFT_61()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
+part:
+	PART_272()
+	ADDQ $384, SI
+	ADDQ $32, DX
+	ADDQ $32, R15
+	DECQ CX
+	JNZ part
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide
+	VPMOVZXWD 0(SI), Z25
+	VPSLLD $16, Z25, Z25
+	VPMOVZXWD 32(SI), Z26
+	VPSLLD $16, Z26, Z26
+	ADDQ $64, SI
+	JMP scaled
+wide:
+	VMOVUPS (SI), Z25
+	VMOVUPS 64(SI), Z26
+	ADDQ $128, SI
+scaled:
+	MOVQ R10, CX
+	FINISH_225()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group
+	MOVQ DI, CX
+	STORE_226()
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
+#define DOTS(off) DOTS_227(off)
+// func mulFast6VNNIx8(a *mulArgs)
+TEXT ·mulFast6VNNIx8(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	MOVQ ·weightsAhead(SB), R14
+	VPBROADCASTD plane15<>(SB), Z30
+	VPBROADCASTD plane48<>(SB), Z31
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	SUBQ R10, R11
+	CLEAR_228()
+group:
+	CLEAR_68()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+	HIGH_266()
+	JNE high
+	SHIFT_70()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
+part:
+	PART_272()
+	ADDQ $384, SI
+	ADDQ $32, DX
+	ADDQ $32, R15
+	DECQ CX
+	JNZ part
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide
+	VPMOVZXWD 0(SI), Z25
+	VPSLLD $16, Z25, Z25
+	VPMOVZXWD 32(SI), Z26
+	VPSLLD $16, Z26, Z26
+	ADDQ $64, SI
+	JMP scaled
+wide:
+	VMOVUPS (SI), Z25
+	VMOVUPS 64(SI), Z26
+	ADDQ $128, SI
+scaled:
+	MOVQ R10, CX
+	FINISH_230()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group
+	MOVQ DI, CX
+	STORE_231()
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
+#define DOTS(off) DOTS_232(off)
+// func mulFast6VNNIx9(a *mulArgs)
+TEXT ·mulFast6VNNIx9(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	MOVQ ·weightsAhead(SB), R14
+	VPBROADCASTD plane15<>(SB), Z30
+	VPBROADCASTD plane48<>(SB), Z31
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	LEAQ (DX)(R8*8), R12
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	SUBQ R10, R11
+	CLEAR_233()
+group:
+	CLEAR_234()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+	HIGH_267()
+	JNE high
+	SHIFT_236()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
+part:
+	PART_272()
+	ADDQ $384, SI
+	ADDQ $32, DX
+	ADDQ $32, R15
+	ADDQ $32, R12
+	DECQ CX
+	JNZ part
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide
+	VPMOVZXWD 0(SI), Z25
+	VPSLLD $16, Z25, Z25
+	VPMOVZXWD 32(SI), Z26
+	VPSLLD $16, Z26, Z26
+	ADDQ $64, SI
+	JMP scaled
+wide:
+	VMOVUPS (SI), Z25
+	VMOVUPS 64(SI), Z26
+	ADDQ $128, SI
+scaled:
+	MOVQ R10, CX
+	FINISH_237()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group
+	MOVQ DI, CX
+	STORE_238()
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
+#define DOTS(off) DOTS_239(off)
 // func mulFast6VNNIx10(a *mulArgs)
 TEXT ·mulFast6VNNIx10(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -15195,12 +17915,26 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_198()
+	CLEAR_240()
 group:
+	CLEAR_117()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+	HIGH_268()
+	JNE high
+	SHIFT_242()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_85()
 part:
-	PART_212()
+	PART_272()
 	ADDQ $384, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -15221,12 +17955,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_199()
+	FINISH_243()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_200()
+	STORE_244()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -15234,7 +17968,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_201(off)
+#define DOTS(off) DOTS_245(off)
 // func mulFast6VNNIx11(a *mulArgs)
 TEXT ·mulFast6VNNIx11(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -15254,12 +17988,26 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_202()
+	CLEAR_246()
 group:
+	CLEAR_247()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+	HIGH_269()
+	JNE high
+	SHIFT_249()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_203()
 part:
-	PART_212()
+	PART_272()
 	ADDQ $384, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -15280,12 +18028,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_204()
+	FINISH_250()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_205()
+	STORE_251()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -15293,7 +18041,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_206(off)
+#define DOTS(off) DOTS_252(off)
 // func mulFast6VNNIx12(a *mulArgs)
 TEXT ·mulFast6VNNIx12(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -15313,12 +18061,26 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_207()
+	CLEAR_253()
 group:
+	CLEAR_123()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+	HIGH_270()
+	JNE high
+	SHIFT_255()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_91()
 part:
-	PART_212()
+	PART_272()
 	ADDQ $384, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -15339,12 +18101,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_208()
+	FINISH_256()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_209()
+	STORE_257()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -15352,7 +18114,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_159(off)
+#define DOTS(off) DOTS_191(off)
 // func mulFastE2M1VNNIx1(a *mulArgs)
 TEXT ·mulFastE2M1VNNIx1(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -15370,12 +18132,41 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_160()
+	CLEAR_192()
 group:
-	MOVQ mulArgs_lines(AX), CX
 	CLEAR_4()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_273() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPSHUFB Z25, Z31, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_273()
+	JNE high
+	SHIFT_6()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
 part:
-#define PART_213() \
+#define PART_274() \
 	PREFETCHT0 0(SI)(R14*1); \
 	VMOVDQU64 0(SI), Z24; \
 	VPANDD Z24, Z30, Z25; \
@@ -15412,461 +18203,9 @@ part:
 	VPANDD Z25, Z30, Z25; \
 	VPSHUFB Z25, Z31, Z25; \
 	DOTS(28)
-	PART_213()
+	PART_274()
 	ADDQ $256, SI
 	ADDQ $32, DX
-	DECQ CX
-	JNZ part
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide
-	VPMOVZXWD 0(SI), Z25
-	VPSLLD $16, Z25, Z25
-	VPMOVZXWD 32(SI), Z26
-	VPSLLD $16, Z26, Z26
-	ADDQ $64, SI
-	JMP scaled
-wide:
-	VMOVUPS (SI), Z25
-	VMOVUPS 64(SI), Z26
-	ADDQ $128, SI
-scaled:
-	MOVQ R10, CX
-	FINISH_162()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group
-	MOVQ DI, CX
-	STORE_163()
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_164(off)
-// func mulFastE2M1VNNIx2(a *mulArgs)
-TEXT ·mulFastE2M1VNNIx2(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	MOVQ ·weightsAhead(SB), R14
-	VPBROADCASTD plane15<>(SB), Z30
-	VBROADCASTI32X4 e2m1<>(SB), Z31
-panel:
-	MOVQ mulArgs_x(AX), DX
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	SUBQ R10, R11
-	CLEAR_165()
-group:
-	MOVQ mulArgs_lines(AX), CX
-	CLEAR_12()
-part:
-	PART_213()
-	ADDQ $256, SI
-	ADDQ $32, DX
-	DECQ CX
-	JNZ part
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide
-	VPMOVZXWD 0(SI), Z25
-	VPSLLD $16, Z25, Z25
-	VPMOVZXWD 32(SI), Z26
-	VPSLLD $16, Z26, Z26
-	ADDQ $64, SI
-	JMP scaled
-wide:
-	VMOVUPS (SI), Z25
-	VMOVUPS 64(SI), Z26
-	ADDQ $128, SI
-scaled:
-	MOVQ R10, CX
-	FINISH_166()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group
-	MOVQ DI, CX
-	STORE_167()
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_168(off)
-// func mulFastE2M1VNNIx3(a *mulArgs)
-TEXT ·mulFastE2M1VNNIx3(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	MOVQ ·weightsAhead(SB), R14
-	VPBROADCASTD plane15<>(SB), Z30
-	VBROADCASTI32X4 e2m1<>(SB), Z31
-panel:
-	MOVQ mulArgs_x(AX), DX
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	SUBQ R10, R11
-	CLEAR_169()
-group:
-	MOVQ mulArgs_lines(AX), CX
-	CLEAR_19()
-part:
-	PART_213()
-	ADDQ $256, SI
-	ADDQ $32, DX
-	DECQ CX
-	JNZ part
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide
-	VPMOVZXWD 0(SI), Z25
-	VPSLLD $16, Z25, Z25
-	VPMOVZXWD 32(SI), Z26
-	VPSLLD $16, Z26, Z26
-	ADDQ $64, SI
-	JMP scaled
-wide:
-	VMOVUPS (SI), Z25
-	VMOVUPS 64(SI), Z26
-	ADDQ $128, SI
-scaled:
-	MOVQ R10, CX
-	FINISH_170()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group
-	MOVQ DI, CX
-	STORE_171()
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_172(off)
-// func mulFastE2M1VNNIx4(a *mulArgs)
-TEXT ·mulFastE2M1VNNIx4(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	MOVQ ·weightsAhead(SB), R14
-	VPBROADCASTD plane15<>(SB), Z30
-	VBROADCASTI32X4 e2m1<>(SB), Z31
-panel:
-	MOVQ mulArgs_x(AX), DX
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	SUBQ R10, R11
-	CLEAR_173()
-group:
-	MOVQ mulArgs_lines(AX), CX
-	CLEAR_26()
-part:
-	PART_213()
-	ADDQ $256, SI
-	ADDQ $32, DX
-	DECQ CX
-	JNZ part
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide
-	VPMOVZXWD 0(SI), Z25
-	VPSLLD $16, Z25, Z25
-	VPMOVZXWD 32(SI), Z26
-	VPSLLD $16, Z26, Z26
-	ADDQ $64, SI
-	JMP scaled
-wide:
-	VMOVUPS (SI), Z25
-	VMOVUPS 64(SI), Z26
-	ADDQ $128, SI
-scaled:
-	MOVQ R10, CX
-	FINISH_174()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group
-	MOVQ DI, CX
-	STORE_175()
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_176(off)
-// func mulFastE2M1VNNIx5(a *mulArgs)
-TEXT ·mulFastE2M1VNNIx5(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	MOVQ ·weightsAhead(SB), R14
-	VPBROADCASTD plane15<>(SB), Z30
-	VBROADCASTI32X4 e2m1<>(SB), Z31
-panel:
-	MOVQ mulArgs_x(AX), DX
-	LEAQ (DX)(R8*4), R15
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	SUBQ R10, R11
-	CLEAR_177()
-group:
-	MOVQ mulArgs_lines(AX), CX
-	CLEAR_33()
-part:
-	PART_213()
-	ADDQ $256, SI
-	ADDQ $32, DX
-	ADDQ $32, R15
-	DECQ CX
-	JNZ part
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide
-	VPMOVZXWD 0(SI), Z25
-	VPSLLD $16, Z25, Z25
-	VPMOVZXWD 32(SI), Z26
-	VPSLLD $16, Z26, Z26
-	ADDQ $64, SI
-	JMP scaled
-wide:
-	VMOVUPS (SI), Z25
-	VMOVUPS 64(SI), Z26
-	ADDQ $128, SI
-scaled:
-	MOVQ R10, CX
-	FINISH_178()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group
-	MOVQ DI, CX
-	STORE_179()
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_180(off)
-// func mulFastE2M1VNNIx6(a *mulArgs)
-TEXT ·mulFastE2M1VNNIx6(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	MOVQ ·weightsAhead(SB), R14
-	VPBROADCASTD plane15<>(SB), Z30
-	VBROADCASTI32X4 e2m1<>(SB), Z31
-panel:
-	MOVQ mulArgs_x(AX), DX
-	LEAQ (DX)(R8*4), R15
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	SUBQ R10, R11
-	CLEAR_181()
-group:
-	MOVQ mulArgs_lines(AX), CX
-	CLEAR_40()
-part:
-	PART_213()
-	ADDQ $256, SI
-	ADDQ $32, DX
-	ADDQ $32, R15
-	DECQ CX
-	JNZ part
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide
-	VPMOVZXWD 0(SI), Z25
-	VPSLLD $16, Z25, Z25
-	VPMOVZXWD 32(SI), Z26
-	VPSLLD $16, Z26, Z26
-	ADDQ $64, SI
-	JMP scaled
-wide:
-	VMOVUPS (SI), Z25
-	VMOVUPS 64(SI), Z26
-	ADDQ $128, SI
-scaled:
-	MOVQ R10, CX
-	FINISH_182()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group
-	MOVQ DI, CX
-	STORE_183()
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_184(off)
-// func mulFastE2M1VNNIx7(a *mulArgs)
-TEXT ·mulFastE2M1VNNIx7(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	MOVQ ·weightsAhead(SB), R14
-	VPBROADCASTD plane15<>(SB), Z30
-	VBROADCASTI32X4 e2m1<>(SB), Z31
-panel:
-	MOVQ mulArgs_x(AX), DX
-	LEAQ (DX)(R8*4), R15
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	SUBQ R10, R11
-	CLEAR_185()
-group:
-	MOVQ mulArgs_lines(AX), CX
-	CLEAR_47()
-part:
-	PART_213()
-	ADDQ $256, SI
-	ADDQ $32, DX
-	ADDQ $32, R15
-	DECQ CX
-	JNZ part
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide
-	VPMOVZXWD 0(SI), Z25
-	VPSLLD $16, Z25, Z25
-	VPMOVZXWD 32(SI), Z26
-	VPSLLD $16, Z26, Z26
-	ADDQ $64, SI
-	JMP scaled
-wide:
-	VMOVUPS (SI), Z25
-	VMOVUPS 64(SI), Z26
-	ADDQ $128, SI
-scaled:
-	MOVQ R10, CX
-	FINISH_186()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group
-	MOVQ DI, CX
-	STORE_187()
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_188(off)
-// func mulFastE2M1VNNIx8(a *mulArgs)
-TEXT ·mulFastE2M1VNNIx8(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	MOVQ ·weightsAhead(SB), R14
-	VPBROADCASTD plane15<>(SB), Z30
-	VBROADCASTI32X4 e2m1<>(SB), Z31
-panel:
-	MOVQ mulArgs_x(AX), DX
-	LEAQ (DX)(R8*4), R15
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	SUBQ R10, R11
-	CLEAR_189()
-group:
-	MOVQ mulArgs_lines(AX), CX
-	CLEAR_54()
-part:
-	PART_213()
-	ADDQ $256, SI
-	ADDQ $32, DX
-	ADDQ $32, R15
-	DECQ CX
-	JNZ part
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide
-	VPMOVZXWD 0(SI), Z25
-	VPSLLD $16, Z25, Z25
-	VPMOVZXWD 32(SI), Z26
-	VPSLLD $16, Z26, Z26
-	ADDQ $64, SI
-	JMP scaled
-wide:
-	VMOVUPS (SI), Z25
-	VMOVUPS 64(SI), Z26
-	ADDQ $128, SI
-scaled:
-	MOVQ R10, CX
-	FINISH_190()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group
-	MOVQ DI, CX
-	STORE_191()
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_192(off)
-// func mulFastE2M1VNNIx9(a *mulArgs)
-TEXT ·mulFastE2M1VNNIx9(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	MOVQ ·weightsAhead(SB), R14
-	VPBROADCASTD plane15<>(SB), Z30
-	VBROADCASTI32X4 e2m1<>(SB), Z31
-panel:
-	MOVQ mulArgs_x(AX), DX
-	LEAQ (DX)(R8*4), R15
-	LEAQ (DX)(R8*8), R12
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	SUBQ R10, R11
-	CLEAR_193()
-group:
-	MOVQ mulArgs_lines(AX), CX
-	CLEAR_194()
-part:
-	PART_213()
-	ADDQ $256, SI
-	ADDQ $32, DX
-	ADDQ $32, R15
-	ADDQ $32, R12
 	DECQ CX
 	JNZ part
 	CMPQ mulArgs_wide(AX), $0
@@ -15897,6 +18236,726 @@ scaled:
 
 #undef DOTS
 #define DOTS(off) DOTS_197(off)
+// func mulFastE2M1VNNIx2(a *mulArgs)
+TEXT ·mulFastE2M1VNNIx2(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	MOVQ ·weightsAhead(SB), R14
+	VPBROADCASTD plane15<>(SB), Z30
+	VBROADCASTI32X4 e2m1<>(SB), Z31
+panel:
+	MOVQ mulArgs_x(AX), DX
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	SUBQ R10, R11
+	CLEAR_198()
+group:
+	CLEAR_14()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_275() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPSHUFB Z25, Z31, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_275()
+	JNE high
+	SHIFT_16()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
+part:
+	PART_274()
+	ADDQ $256, SI
+	ADDQ $32, DX
+	DECQ CX
+	JNZ part
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide
+	VPMOVZXWD 0(SI), Z25
+	VPSLLD $16, Z25, Z25
+	VPMOVZXWD 32(SI), Z26
+	VPSLLD $16, Z26, Z26
+	ADDQ $64, SI
+	JMP scaled
+wide:
+	VMOVUPS (SI), Z25
+	VMOVUPS 64(SI), Z26
+	ADDQ $128, SI
+scaled:
+	MOVQ R10, CX
+	FINISH_200()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group
+	MOVQ DI, CX
+	STORE_201()
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
+#define DOTS(off) DOTS_202(off)
+// func mulFastE2M1VNNIx3(a *mulArgs)
+TEXT ·mulFastE2M1VNNIx3(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	MOVQ ·weightsAhead(SB), R14
+	VPBROADCASTD plane15<>(SB), Z30
+	VBROADCASTI32X4 e2m1<>(SB), Z31
+panel:
+	MOVQ mulArgs_x(AX), DX
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	SUBQ R10, R11
+	CLEAR_203()
+group:
+	CLEAR_23()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_276() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPSHUFB Z25, Z31, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_276()
+	JNE high
+	SHIFT_25()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
+part:
+	PART_274()
+	ADDQ $256, SI
+	ADDQ $32, DX
+	DECQ CX
+	JNZ part
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide
+	VPMOVZXWD 0(SI), Z25
+	VPSLLD $16, Z25, Z25
+	VPMOVZXWD 32(SI), Z26
+	VPSLLD $16, Z26, Z26
+	ADDQ $64, SI
+	JMP scaled
+wide:
+	VMOVUPS (SI), Z25
+	VMOVUPS 64(SI), Z26
+	ADDQ $128, SI
+scaled:
+	MOVQ R10, CX
+	FINISH_205()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group
+	MOVQ DI, CX
+	STORE_206()
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
+#define DOTS(off) DOTS_207(off)
+// func mulFastE2M1VNNIx4(a *mulArgs)
+TEXT ·mulFastE2M1VNNIx4(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	MOVQ ·weightsAhead(SB), R14
+	VPBROADCASTD plane15<>(SB), Z30
+	VBROADCASTI32X4 e2m1<>(SB), Z31
+panel:
+	MOVQ mulArgs_x(AX), DX
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	SUBQ R10, R11
+	CLEAR_208()
+group:
+	CLEAR_32()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_277() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPSHUFB Z25, Z31, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_277()
+	JNE high
+	SHIFT_34()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
+part:
+	PART_274()
+	ADDQ $256, SI
+	ADDQ $32, DX
+	DECQ CX
+	JNZ part
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide
+	VPMOVZXWD 0(SI), Z25
+	VPSLLD $16, Z25, Z25
+	VPMOVZXWD 32(SI), Z26
+	VPSLLD $16, Z26, Z26
+	ADDQ $64, SI
+	JMP scaled
+wide:
+	VMOVUPS (SI), Z25
+	VMOVUPS 64(SI), Z26
+	ADDQ $128, SI
+scaled:
+	MOVQ R10, CX
+	FINISH_210()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group
+	MOVQ DI, CX
+	STORE_211()
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
+#define DOTS(off) DOTS_212(off)
+// func mulFastE2M1VNNIx5(a *mulArgs)
+TEXT ·mulFastE2M1VNNIx5(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	MOVQ ·weightsAhead(SB), R14
+	VPBROADCASTD plane15<>(SB), Z30
+	VBROADCASTI32X4 e2m1<>(SB), Z31
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	SUBQ R10, R11
+	CLEAR_213()
+group:
+	CLEAR_41()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_278() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPSHUFB Z25, Z31, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	VPDPBUSD.BCST 24(R14), Z25, Z4; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_278()
+	JNE high
+	SHIFT_43()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
+part:
+	PART_274()
+	ADDQ $256, SI
+	ADDQ $32, DX
+	ADDQ $32, R15
+	DECQ CX
+	JNZ part
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide
+	VPMOVZXWD 0(SI), Z25
+	VPSLLD $16, Z25, Z25
+	VPMOVZXWD 32(SI), Z26
+	VPSLLD $16, Z26, Z26
+	ADDQ $64, SI
+	JMP scaled
+wide:
+	VMOVUPS (SI), Z25
+	VMOVUPS 64(SI), Z26
+	ADDQ $128, SI
+scaled:
+	MOVQ R10, CX
+	FINISH_215()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group
+	MOVQ DI, CX
+	STORE_216()
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
+#define DOTS(off) DOTS_217(off)
+// func mulFastE2M1VNNIx6(a *mulArgs)
+TEXT ·mulFastE2M1VNNIx6(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	MOVQ ·weightsAhead(SB), R14
+	VPBROADCASTD plane15<>(SB), Z30
+	VBROADCASTI32X4 e2m1<>(SB), Z31
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	SUBQ R10, R11
+	CLEAR_218()
+group:
+	CLEAR_50()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_279() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPSHUFB Z25, Z31, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	VPDPBUSD.BCST 24(R14), Z25, Z4; \
+	VPDPBUSD.BCST 28(R14), Z25, Z5; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_279()
+	JNE high
+	SHIFT_52()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
+part:
+	PART_274()
+	ADDQ $256, SI
+	ADDQ $32, DX
+	ADDQ $32, R15
+	DECQ CX
+	JNZ part
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide
+	VPMOVZXWD 0(SI), Z25
+	VPSLLD $16, Z25, Z25
+	VPMOVZXWD 32(SI), Z26
+	VPSLLD $16, Z26, Z26
+	ADDQ $64, SI
+	JMP scaled
+wide:
+	VMOVUPS (SI), Z25
+	VMOVUPS 64(SI), Z26
+	ADDQ $128, SI
+scaled:
+	MOVQ R10, CX
+	FINISH_220()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group
+	MOVQ DI, CX
+	STORE_221()
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
+#define DOTS(off) DOTS_222(off)
+// func mulFastE2M1VNNIx7(a *mulArgs)
+TEXT ·mulFastE2M1VNNIx7(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	MOVQ ·weightsAhead(SB), R14
+	VPBROADCASTD plane15<>(SB), Z30
+	VBROADCASTI32X4 e2m1<>(SB), Z31
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	SUBQ R10, R11
+	CLEAR_223()
+group:
+	CLEAR_59()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_280() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPSHUFB Z25, Z31, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	VPDPBUSD.BCST 24(R14), Z25, Z4; \
+	VPDPBUSD.BCST 28(R14), Z25, Z5; \
+	VPDPBUSD.BCST 32(R14), Z25, Z6; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_280()
+	JNE high
+	SHIFT_61()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
+part:
+	PART_274()
+	ADDQ $256, SI
+	ADDQ $32, DX
+	ADDQ $32, R15
+	DECQ CX
+	JNZ part
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide
+	VPMOVZXWD 0(SI), Z25
+	VPSLLD $16, Z25, Z25
+	VPMOVZXWD 32(SI), Z26
+	VPSLLD $16, Z26, Z26
+	ADDQ $64, SI
+	JMP scaled
+wide:
+	VMOVUPS (SI), Z25
+	VMOVUPS 64(SI), Z26
+	ADDQ $128, SI
+scaled:
+	MOVQ R10, CX
+	FINISH_225()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group
+	MOVQ DI, CX
+	STORE_226()
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
+#define DOTS(off) DOTS_227(off)
+// func mulFastE2M1VNNIx8(a *mulArgs)
+TEXT ·mulFastE2M1VNNIx8(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	MOVQ ·weightsAhead(SB), R14
+	VPBROADCASTD plane15<>(SB), Z30
+	VBROADCASTI32X4 e2m1<>(SB), Z31
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	SUBQ R10, R11
+	CLEAR_228()
+group:
+	CLEAR_68()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_281() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPSHUFB Z25, Z31, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	VPDPBUSD.BCST 24(R14), Z25, Z4; \
+	VPDPBUSD.BCST 28(R14), Z25, Z5; \
+	VPDPBUSD.BCST 32(R14), Z25, Z6; \
+	VPDPBUSD.BCST 36(R14), Z25, Z7; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_281()
+	JNE high
+	SHIFT_70()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
+part:
+	PART_274()
+	ADDQ $256, SI
+	ADDQ $32, DX
+	ADDQ $32, R15
+	DECQ CX
+	JNZ part
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide
+	VPMOVZXWD 0(SI), Z25
+	VPSLLD $16, Z25, Z25
+	VPMOVZXWD 32(SI), Z26
+	VPSLLD $16, Z26, Z26
+	ADDQ $64, SI
+	JMP scaled
+wide:
+	VMOVUPS (SI), Z25
+	VMOVUPS 64(SI), Z26
+	ADDQ $128, SI
+scaled:
+	MOVQ R10, CX
+	FINISH_230()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group
+	MOVQ DI, CX
+	STORE_231()
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
+#define DOTS(off) DOTS_232(off)
+// func mulFastE2M1VNNIx9(a *mulArgs)
+TEXT ·mulFastE2M1VNNIx9(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	MOVQ ·weightsAhead(SB), R14
+	VPBROADCASTD plane15<>(SB), Z30
+	VBROADCASTI32X4 e2m1<>(SB), Z31
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	LEAQ (DX)(R8*8), R12
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	SUBQ R10, R11
+	CLEAR_233()
+group:
+	CLEAR_234()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_282() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPSHUFB Z25, Z31, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	VPDPBUSD.BCST 24(R14), Z25, Z4; \
+	VPDPBUSD.BCST 28(R14), Z25, Z5; \
+	VPDPBUSD.BCST 32(R14), Z25, Z6; \
+	VPDPBUSD.BCST 36(R14), Z25, Z7; \
+	VPDPBUSD.BCST 40(R14), Z25, Z8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_282()
+	JNE high
+	SHIFT_236()
+	MOVQ ·weightsAhead(SB), R14
+started:
+	MOVQ mulArgs_lines(AX), CX
+part:
+	PART_274()
+	ADDQ $256, SI
+	ADDQ $32, DX
+	ADDQ $32, R15
+	ADDQ $32, R12
+	DECQ CX
+	JNZ part
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide
+	VPMOVZXWD 0(SI), Z25
+	VPSLLD $16, Z25, Z25
+	VPMOVZXWD 32(SI), Z26
+	VPSLLD $16, Z26, Z26
+	ADDQ $64, SI
+	JMP scaled
+wide:
+	VMOVUPS (SI), Z25
+	VMOVUPS 64(SI), Z26
+	ADDQ $128, SI
+scaled:
+	MOVQ R10, CX
+	FINISH_237()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group
+	MOVQ DI, CX
+	STORE_238()
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
+#define DOTS(off) DOTS_239(off)
 // func mulFastE2M1VNNIx10(a *mulArgs)
 TEXT ·mulFastE2M1VNNIx10(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -15916,12 +18975,50 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_198()
+	CLEAR_240()
 group:
+	CLEAR_117()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_283() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPSHUFB Z25, Z31, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	VPDPBUSD.BCST 24(R14), Z25, Z4; \
+	VPDPBUSD.BCST 28(R14), Z25, Z5; \
+	VPDPBUSD.BCST 32(R14), Z25, Z6; \
+	VPDPBUSD.BCST 36(R14), Z25, Z7; \
+	VPDPBUSD.BCST 40(R14), Z25, Z8; \
+	VPDPBUSD.BCST 44(R14), Z25, Z9; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_283()
+	JNE high
+	SHIFT_242()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_85()
 part:
-	PART_213()
+	PART_274()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -15942,12 +19039,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_199()
+	FINISH_243()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_200()
+	STORE_244()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -15955,7 +19052,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_201(off)
+#define DOTS(off) DOTS_245(off)
 // func mulFastE2M1VNNIx11(a *mulArgs)
 TEXT ·mulFastE2M1VNNIx11(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -15975,12 +19072,51 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_202()
+	CLEAR_246()
 group:
+	CLEAR_247()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_284() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPSHUFB Z25, Z31, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	VPDPBUSD.BCST 24(R14), Z25, Z4; \
+	VPDPBUSD.BCST 28(R14), Z25, Z5; \
+	VPDPBUSD.BCST 32(R14), Z25, Z6; \
+	VPDPBUSD.BCST 36(R14), Z25, Z7; \
+	VPDPBUSD.BCST 40(R14), Z25, Z8; \
+	VPDPBUSD.BCST 44(R14), Z25, Z9; \
+	VPDPBUSD.BCST 48(R14), Z25, Z10; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_284()
+	JNE high
+	SHIFT_249()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_203()
 part:
-	PART_213()
+	PART_274()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -16001,12 +19137,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_204()
+	FINISH_250()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_205()
+	STORE_251()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -16014,7 +19150,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_206(off)
+#define DOTS(off) DOTS_252(off)
 // func mulFastE2M1VNNIx12(a *mulArgs)
 TEXT ·mulFastE2M1VNNIx12(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -16034,12 +19170,52 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_207()
+	CLEAR_253()
 group:
+	CLEAR_123()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high:
+#define HIGH_285() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X27; \
+	MOVL 0(CX), CX; \
+	VMOVDQU64 0(SI)(CX*1), Z25; \
+	VPSRLW X27, Z25, Z25; \
+	VPANDD Z30, Z25, Z25; \
+	VPSHUFB Z25, Z31, Z25; \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	VPDPBUSD.BCST 24(R14), Z25, Z4; \
+	VPDPBUSD.BCST 28(R14), Z25, Z5; \
+	VPDPBUSD.BCST 32(R14), Z25, Z6; \
+	VPDPBUSD.BCST 36(R14), Z25, Z7; \
+	VPDPBUSD.BCST 40(R14), Z25, Z8; \
+	VPDPBUSD.BCST 44(R14), Z25, Z9; \
+	VPDPBUSD.BCST 48(R14), Z25, Z10; \
+	VPDPBUSD.BCST 52(R14), Z25, Z11; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_285()
+	JNE high
+	SHIFT_255()
+	MOVQ ·weightsAhead(SB), R14
+started:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_91()
 part:
-	PART_213()
+	PART_274()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -16060,12 +19236,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_208()
+	FINISH_256()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_209()
+	STORE_257()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -16124,7 +19300,7 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-	STORE_147()
+	STORE_179()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -16193,7 +19369,7 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-	STORE_148()
+	STORE_180()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -16273,7 +19449,7 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-	STORE_149()
+	STORE_181()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -16364,7 +19540,7 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-	STORE_150()
+	STORE_182()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -16468,7 +19644,7 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-	STORE_151()
+	STORE_183()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -16583,7 +19759,7 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-	STORE_152()
+	STORE_184()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -16709,7 +19885,7 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-	STORE_153()
+	STORE_185()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -16846,7 +20022,7 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-	STORE_154()
+	STORE_186()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -16996,7 +20172,7 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-	STORE_155()
+	STORE_187()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -17157,7 +20333,7 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-	STORE_156()
+	STORE_188()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -17329,7 +20505,7 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-	STORE_157()
+	STORE_189()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -17512,7 +20688,7 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-	STORE_158()
+	STORE_190()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel

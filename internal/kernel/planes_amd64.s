@@ -159,9 +159,55 @@ panel:
 	VMOVUPS Y0, 32(R14)
 	CLEARY_0()
 group0:
-	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y4, Y4, Y4
+#define CLEAR_1() \
+	VPXOR Y4, Y4, Y4; \
 	VPXOR Y5, Y5, Y5
+	CLEAR_1()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_2() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	VPSRLW X11, Y8, Y8; \
+	VPAND plane3<>(SB), Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPSRLW X11, Y9, Y9; \
+	VPAND plane3<>(SB), Y9, Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	VPMADDUBSW Y11, Y8, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y4, Y4; \
+	VPMADDUBSW Y11, Y9, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y5, Y5; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_2()
+	JNE high0
+#define SHIFT_3() \
+	VPSLLD $8, Y4, Y4; \
+	VPSLLD $8, Y5, Y5
+	SHIFT_3()
+started0:
+	MOVQ mulArgs_lines(AX), CX
 part0:
 	PREFETCHT0 2048(SI)
 	VPAND 0(SI), Y13, Y8
@@ -272,7 +318,7 @@ wide0:
 	VMOVUPS 96(SI), Y7
 	ADDQ $128, SI
 scaled0:
-#define FINISH_1() \
+#define FINISH_4() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX)(R11*1), Y8; \
@@ -291,7 +337,7 @@ scaled0:
 	VCVTDQ2PS Y1, Y1; \
 	VFMADD231PS Y1, Y8, Y9; \
 	VMOVUPS Y9, 32(R14)
-	FINISH_1()
+	FINISH_4()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -318,7 +364,7 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-#define CLEARY_2() \
+#define CLEARY_5() \
 	VPXOR Y0, Y0, Y0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Y0, 0(R14); \
@@ -326,13 +372,68 @@ panel:
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Y0, 0(R14); \
 	VMOVUPS Y0, 32(R14)
-	CLEARY_2()
+	CLEARY_5()
 group0:
-	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
-	VPXOR Y6, Y6, Y6
+#define CLEAR_6() \
+	VPXOR Y4, Y4, Y4; \
+	VPXOR Y5, Y5, Y5; \
+	VPXOR Y6, Y6, Y6; \
 	VPXOR Y7, Y7, Y7
+	CLEAR_6()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_7() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	VPSRLW X11, Y8, Y8; \
+	VPAND plane3<>(SB), Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPSRLW X11, Y9, Y9; \
+	VPAND plane3<>(SB), Y9, Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	VPMADDUBSW Y11, Y8, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y4, Y4; \
+	VPMADDUBSW Y11, Y9, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y5, Y5; \
+	VPBROADCASTD 12(R14), Y11; \
+	VPMADDUBSW Y11, Y8, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y6, Y6; \
+	VPMADDUBSW Y11, Y9, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y7, Y7; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_7()
+	JNE high0
+#define SHIFT_8() \
+	VPSLLD $8, Y4, Y4; \
+	VPSLLD $8, Y5, Y5; \
+	VPSLLD $8, Y6, Y6; \
+	VPSLLD $8, Y7, Y7
+	SHIFT_8()
+started0:
+	MOVQ mulArgs_lines(AX), CX
 part0:
 	PREFETCHT0 2048(SI)
 	VPAND 0(SI), Y13, Y8
@@ -487,7 +588,7 @@ wide0:
 	VMOVUPS 96(SI), Y7
 	ADDQ $128, SI
 scaled0:
-#define FINISH_3() \
+#define FINISH_9() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX)(R11*1), Y8; \
@@ -524,7 +625,7 @@ scaled0:
 	VCVTDQ2PS Y3, Y3; \
 	VFMADD231PS Y3, Y8, Y9; \
 	VMOVUPS Y9, 32(R14)
-	FINISH_3()
+	FINISH_9()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -554,9 +655,71 @@ panel:
 	SUBQ R10, R12
 	CLEARY_0()
 group0:
+	CLEAR_1()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_10() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	VPSRLW X11, Y8, Y8; \
+	VPAND plane3<>(SB), Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X11; \
+	VMOVD 16(CX), X12; \
+	MOVL 4(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y10; \
+	VPSRLW X11, Y10, Y10; \
+	VPSLLW X12, Y10, Y10; \
+	VPAND plane4<>(SB), Y10, Y10; \
+	VPOR Y10, Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPSRLW X11, Y9, Y9; \
+	VPAND plane3<>(SB), Y9, Y9; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X11; \
+	VMOVD 16(CX), X12; \
+	MOVL 4(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y10; \
+	VPSRLW X11, Y10, Y10; \
+	VPSLLW X12, Y10, Y10; \
+	VPAND plane4<>(SB), Y10, Y10; \
+	VPOR Y10, Y9, Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	VPMADDUBSW Y11, Y8, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y4, Y4; \
+	VPMADDUBSW Y11, Y9, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y5, Y5; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_10()
+	JNE high0
+	SHIFT_3()
+started0:
 	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
 part0:
 	PREFETCHT0 2048(SI)
 	VPAND 0(SI), Y13, Y8
@@ -728,7 +891,7 @@ wide0:
 	VMOVUPS 96(SI), Y7
 	ADDQ $128, SI
 scaled0:
-	FINISH_1()
+	FINISH_4()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -756,13 +919,80 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-	CLEARY_2()
+	CLEARY_5()
 group0:
+	CLEAR_6()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_11() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	VPSRLW X11, Y8, Y8; \
+	VPAND plane3<>(SB), Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X11; \
+	VMOVD 16(CX), X12; \
+	MOVL 4(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y10; \
+	VPSRLW X11, Y10, Y10; \
+	VPSLLW X12, Y10, Y10; \
+	VPAND plane4<>(SB), Y10, Y10; \
+	VPOR Y10, Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPSRLW X11, Y9, Y9; \
+	VPAND plane3<>(SB), Y9, Y9; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X11; \
+	VMOVD 16(CX), X12; \
+	MOVL 4(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y10; \
+	VPSRLW X11, Y10, Y10; \
+	VPSLLW X12, Y10, Y10; \
+	VPAND plane4<>(SB), Y10, Y10; \
+	VPOR Y10, Y9, Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	VPMADDUBSW Y11, Y8, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y4, Y4; \
+	VPMADDUBSW Y11, Y9, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y5, Y5; \
+	VPBROADCASTD 12(R14), Y11; \
+	VPMADDUBSW Y11, Y8, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y6, Y6; \
+	VPMADDUBSW Y11, Y9, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y7, Y7; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_11()
+	JNE high0
+	SHIFT_8()
+started0:
 	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
-	VPXOR Y6, Y6, Y6
-	VPXOR Y7, Y7, Y7
 part0:
 	PREFETCHT0 2048(SI)
 	VPAND 0(SI), Y13, Y8
@@ -978,7 +1208,7 @@ wide0:
 	VMOVUPS 96(SI), Y7
 	ADDQ $128, SI
 scaled0:
-	FINISH_3()
+	FINISH_9()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -1008,9 +1238,71 @@ panel:
 	SUBQ R10, R12
 	CLEARY_0()
 group0:
+	CLEAR_1()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_12() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	VPSRLW X11, Y8, Y8; \
+	VPAND plane15<>(SB), Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X11; \
+	VMOVD 16(CX), X12; \
+	MOVL 4(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y10; \
+	VPSRLW X11, Y10, Y10; \
+	VPSLLW X12, Y10, Y10; \
+	VPAND plane16<>(SB), Y10, Y10; \
+	VPOR Y10, Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPSRLW X11, Y9, Y9; \
+	VPAND plane15<>(SB), Y9, Y9; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X11; \
+	VMOVD 16(CX), X12; \
+	MOVL 4(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y10; \
+	VPSRLW X11, Y10, Y10; \
+	VPSLLW X12, Y10, Y10; \
+	VPAND plane16<>(SB), Y10, Y10; \
+	VPOR Y10, Y9, Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	VPMADDUBSW Y11, Y8, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y4, Y4; \
+	VPMADDUBSW Y11, Y9, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y5, Y5; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_12()
+	JNE high0
+	SHIFT_3()
+started0:
 	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
 part0:
 	PREFETCHT0 2048(SI)
 	VPAND 0(SI), Y13, Y8
@@ -1178,7 +1470,7 @@ wide0:
 	VMOVUPS 96(SI), Y7
 	ADDQ $128, SI
 scaled0:
-	FINISH_1()
+	FINISH_4()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -1206,13 +1498,80 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-	CLEARY_2()
+	CLEARY_5()
 group0:
+	CLEAR_6()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_13() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	VPSRLW X11, Y8, Y8; \
+	VPAND plane15<>(SB), Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X11; \
+	VMOVD 16(CX), X12; \
+	MOVL 4(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y10; \
+	VPSRLW X11, Y10, Y10; \
+	VPSLLW X12, Y10, Y10; \
+	VPAND plane16<>(SB), Y10, Y10; \
+	VPOR Y10, Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPSRLW X11, Y9, Y9; \
+	VPAND plane15<>(SB), Y9, Y9; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X11; \
+	VMOVD 16(CX), X12; \
+	MOVL 4(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y10; \
+	VPSRLW X11, Y10, Y10; \
+	VPSLLW X12, Y10, Y10; \
+	VPAND plane16<>(SB), Y10, Y10; \
+	VPOR Y10, Y9, Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	VPMADDUBSW Y11, Y8, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y4, Y4; \
+	VPMADDUBSW Y11, Y9, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y5, Y5; \
+	VPBROADCASTD 12(R14), Y11; \
+	VPMADDUBSW Y11, Y8, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y6, Y6; \
+	VPMADDUBSW Y11, Y9, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y7, Y7; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_13()
+	JNE high0
+	SHIFT_8()
+started0:
 	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
-	VPXOR Y6, Y6, Y6
-	VPXOR Y7, Y7, Y7
 part0:
 	PREFETCHT0 2048(SI)
 	VPAND 0(SI), Y13, Y8
@@ -1426,7 +1785,7 @@ wide0:
 	VMOVUPS 96(SI), Y7
 	ADDQ $128, SI
 scaled0:
-	FINISH_3()
+	FINISH_9()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -1456,9 +1815,71 @@ panel:
 	SUBQ R10, R12
 	CLEARY_0()
 group0:
+	CLEAR_1()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_14() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	VPSRLW X11, Y8, Y8; \
+	VPAND plane15<>(SB), Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X11; \
+	VMOVD 16(CX), X12; \
+	MOVL 4(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y10; \
+	VPSRLW X11, Y10, Y10; \
+	VPSLLW X12, Y10, Y10; \
+	VPAND plane48<>(SB), Y10, Y10; \
+	VPOR Y10, Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPSRLW X11, Y9, Y9; \
+	VPAND plane15<>(SB), Y9, Y9; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X11; \
+	VMOVD 16(CX), X12; \
+	MOVL 4(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y10; \
+	VPSRLW X11, Y10, Y10; \
+	VPSLLW X12, Y10, Y10; \
+	VPAND plane48<>(SB), Y10, Y10; \
+	VPOR Y10, Y9, Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	VPMADDUBSW Y11, Y8, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y4, Y4; \
+	VPMADDUBSW Y11, Y9, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y5, Y5; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_14()
+	JNE high0
+	SHIFT_3()
+started0:
 	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
 part0:
 	PREFETCHT0 2048(SI)
 	VPAND 0(SI), Y13, Y8
@@ -1627,7 +2048,7 @@ wide0:
 	VMOVUPS 96(SI), Y7
 	ADDQ $128, SI
 scaled0:
-	FINISH_1()
+	FINISH_4()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -1655,13 +2076,80 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-	CLEARY_2()
+	CLEARY_5()
 group0:
+	CLEAR_6()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_15() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	VPSRLW X11, Y8, Y8; \
+	VPAND plane15<>(SB), Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X11; \
+	VMOVD 16(CX), X12; \
+	MOVL 4(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y10; \
+	VPSRLW X11, Y10, Y10; \
+	VPSLLW X12, Y10, Y10; \
+	VPAND plane48<>(SB), Y10, Y10; \
+	VPOR Y10, Y8, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPSRLW X11, Y9, Y9; \
+	VPAND plane15<>(SB), Y9, Y9; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 12(CX), X11; \
+	VMOVD 16(CX), X12; \
+	MOVL 4(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y10; \
+	VPSRLW X11, Y10, Y10; \
+	VPSLLW X12, Y10, Y10; \
+	VPAND plane48<>(SB), Y10, Y10; \
+	VPOR Y10, Y9, Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	VPMADDUBSW Y11, Y8, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y4, Y4; \
+	VPMADDUBSW Y11, Y9, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y5, Y5; \
+	VPBROADCASTD 12(R14), Y11; \
+	VPMADDUBSW Y11, Y8, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y6, Y6; \
+	VPMADDUBSW Y11, Y9, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y7, Y7; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_15()
+	JNE high0
+	SHIFT_8()
+started0:
 	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
-	VPXOR Y6, Y6, Y6
-	VPXOR Y7, Y7, Y7
 part0:
 	PREFETCHT0 2048(SI)
 	VPAND 0(SI), Y13, Y8
@@ -1880,7 +2368,7 @@ wide0:
 	VMOVUPS 96(SI), Y7
 	ADDQ $128, SI
 scaled0:
-	FINISH_3()
+	FINISH_9()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -1910,9 +2398,53 @@ panel:
 	SUBQ R10, R12
 	CLEARY_0()
 group0:
+	CLEAR_1()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_16() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	VPSRLW X11, Y8, Y8; \
+	VPAND plane15<>(SB), Y8, Y8; \
+	VMOVDQU e2m1<>(SB), Y10; \
+	VPSHUFB Y8, Y10, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPSRLW X11, Y9, Y9; \
+	VPAND plane15<>(SB), Y9, Y9; \
+	VMOVDQU e2m1<>(SB), Y10; \
+	VPSHUFB Y9, Y10, Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	VPMADDUBSW Y11, Y8, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y4, Y4; \
+	VPMADDUBSW Y11, Y9, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y5, Y5; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_16()
+	JNE high0
+	SHIFT_3()
+started0:
 	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
 part0:
 	PREFETCHT0 2048(SI)
 	VPAND 0(SI), Y13, Y8
@@ -2035,7 +2567,7 @@ wide0:
 	VMOVUPS 96(SI), Y7
 	ADDQ $128, SI
 scaled0:
-	FINISH_1()
+	FINISH_4()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -2063,13 +2595,62 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-	CLEARY_2()
+	CLEARY_5()
 group0:
+	CLEAR_6()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
+	MOVL (R10)(CX*1), CX
+	TESTL CX, CX
+	JEQ started0
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+high0:
+#define HIGH_17() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 0(SI)(CX*1), Y8; \
+	VPSRLW X11, Y8, Y8; \
+	VPAND plane15<>(SB), Y8, Y8; \
+	VMOVDQU e2m1<>(SB), Y10; \
+	VPSHUFB Y8, Y10, Y8; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL (R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
+	VMOVD 8(CX), X11; \
+	MOVL 0(CX), CX; \
+	VMOVDQU 32(SI)(CX*1), Y9; \
+	VPSRLW X11, Y9, Y9; \
+	VPAND plane15<>(SB), Y9, Y9; \
+	VMOVDQU e2m1<>(SB), Y10; \
+	VPSHUFB Y9, Y10, Y9; \
+	VPBROADCASTD 8(R14), Y11; \
+	VPMADDUBSW Y11, Y8, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y4, Y4; \
+	VPMADDUBSW Y11, Y9, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y5, Y5; \
+	VPBROADCASTD 12(R14), Y11; \
+	VPMADDUBSW Y11, Y8, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y6, Y6; \
+	VPMADDUBSW Y11, Y9, Y12; \
+	VPMADDWD ones<>(SB), Y12, Y12; \
+	VPADDD Y12, Y7, Y7; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_17()
+	JNE high0
+	SHIFT_8()
+started0:
 	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
-	VPXOR Y6, Y6, Y6
-	VPXOR Y7, Y7, Y7
 part0:
 	PREFETCHT0 2048(SI)
 	VPAND 0(SI), Y13, Y8
@@ -2238,7 +2819,7 @@ wide0:
 	VMOVUPS 96(SI), Y7
 	ADDQ $128, SI
 scaled0:
-	FINISH_3()
+	FINISH_9()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -2265,12 +2846,12 @@ panel:
 	CLEARY_0()
 group0:
 	MOVQ mulArgs_lines(AX), CX
-#define CLEAR_4() \
+#define CLEAR_18() \
 	VPXOR Y0, Y0, Y0; \
 	VPXOR Y1, Y1, Y1; \
 	VPXOR Y2, Y2, Y2; \
 	VPXOR Y3, Y3, Y3
-	CLEAR_4()
+	CLEAR_18()
 part0:
 	PREFETCHT0 2048(SI)
 	VPAND 0(SI), Y12, Y8
@@ -2574,10 +3155,10 @@ part0:
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-#define ADD_5() \
+#define ADD_19() \
 	VADDPS Y1, Y0, Y0; \
 	VADDPS Y3, Y2, Y2
-	ADD_5()
+	ADD_19()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Y8
@@ -2597,7 +3178,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-#define FINISH_6() \
+#define FINISH_20() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Y15; \
@@ -2609,7 +3190,7 @@ scaled0:
 	VFMADD231PS Y15, Y11, Y3; \
 	VFMADD231PS Y2, Y9, Y3; \
 	VMOVUPS Y3, 32(R14)
-	FINISH_6()
+	FINISH_20()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -2633,10 +3214,10 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_2()
+	CLEARY_5()
 group0:
 	MOVQ mulArgs_lines(AX), CX
-#define CLEAR_7() \
+#define CLEAR_21() \
 	VPXOR Y0, Y0, Y0; \
 	VPXOR Y1, Y1, Y1; \
 	VPXOR Y2, Y2, Y2; \
@@ -2645,7 +3226,7 @@ group0:
 	VPXOR Y5, Y5, Y5; \
 	VPXOR Y6, Y6, Y6; \
 	VPXOR Y7, Y7, Y7
-	CLEAR_7()
+	CLEAR_21()
 part0:
 	PREFETCHT0 2048(SI)
 	VPAND 0(SI), Y12, Y8
@@ -3045,12 +3626,12 @@ part0:
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-#define ADD_8() \
+#define ADD_22() \
 	VADDPS Y1, Y0, Y0; \
 	VADDPS Y3, Y2, Y2; \
 	VADDPS Y5, Y4, Y4; \
 	VADDPS Y7, Y6, Y6
-	ADD_8()
+	ADD_22()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Y8
@@ -3070,7 +3651,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-#define FINISH_9() \
+#define FINISH_23() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Y15; \
@@ -3093,7 +3674,7 @@ scaled0:
 	VFMADD231PS Y15, Y11, Y7; \
 	VFMADD231PS Y6, Y9, Y7; \
 	VMOVUPS Y7, 32(R14)
-	FINISH_9()
+	FINISH_23()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -3121,7 +3702,7 @@ panel:
 	CLEARY_0()
 group0:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_4()
+	CLEAR_18()
 part0:
 	PREFETCHT0 2048(SI)
 	VPAND 0(SI), Y12, Y8
@@ -3486,7 +4067,7 @@ part0:
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-	ADD_5()
+	ADD_19()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Y8
@@ -3506,7 +4087,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_6()
+	FINISH_20()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -3531,10 +4112,10 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_2()
+	CLEARY_5()
 group0:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_7()
+	CLEAR_21()
 part0:
 	PREFETCHT0 2048(SI)
 	VPAND 0(SI), Y12, Y8
@@ -3995,7 +4576,7 @@ part0:
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-	ADD_8()
+	ADD_22()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Y8
@@ -4015,7 +4596,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_9()
+	FINISH_23()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -4043,7 +4624,7 @@ panel:
 	CLEARY_0()
 group0:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_4()
+	CLEAR_18()
 part0:
 	PREFETCHT0 2048(SI)
 	VPAND 0(SI), Y12, Y8
@@ -4402,7 +4983,7 @@ part0:
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-	ADD_5()
+	ADD_19()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Y8
@@ -4422,7 +5003,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_6()
+	FINISH_20()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -4447,10 +5028,10 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_2()
+	CLEARY_5()
 group0:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_7()
+	CLEAR_21()
 part0:
 	PREFETCHT0 2048(SI)
 	VPAND 0(SI), Y12, Y8
@@ -4905,7 +5486,7 @@ part0:
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-	ADD_8()
+	ADD_22()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Y8
@@ -4925,7 +5506,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_9()
+	FINISH_23()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -4953,7 +5534,7 @@ panel:
 	CLEARY_0()
 group0:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_4()
+	CLEAR_18()
 part0:
 	PREFETCHT0 2048(SI)
 	VPAND 0(SI), Y12, Y8
@@ -5309,7 +5890,7 @@ part0:
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-	ADD_5()
+	ADD_19()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Y8
@@ -5329,7 +5910,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_6()
+	FINISH_20()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -5354,10 +5935,10 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_2()
+	CLEARY_5()
 group0:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_7()
+	CLEAR_21()
 part0:
 	PREFETCHT0 2048(SI)
 	VPAND 0(SI), Y12, Y8
@@ -5809,7 +6390,7 @@ part0:
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-	ADD_8()
+	ADD_22()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Y8
@@ -5829,7 +6410,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_9()
+	FINISH_23()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -5857,7 +6438,7 @@ panel:
 	CLEARY_0()
 group0:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_4()
+	CLEAR_18()
 part0:
 	PREFETCHT0 2048(SI)
 	VPAND 0(SI), Y12, Y8
@@ -6171,7 +6752,7 @@ part0:
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-	ADD_5()
+	ADD_19()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Y8
@@ -6191,7 +6772,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_6()
+	FINISH_20()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -6216,10 +6797,10 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_2()
+	CLEARY_5()
 group0:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_7()
+	CLEAR_21()
 part0:
 	PREFETCHT0 2048(SI)
 	VPAND 0(SI), Y12, Y8
@@ -6629,7 +7210,7 @@ part0:
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-	ADD_8()
+	ADD_22()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Y8
@@ -6649,7 +7230,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_9()
+	FINISH_23()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -6677,7 +7258,7 @@ panel:
 	CLEARY_0()
 group0:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_4()
+	CLEAR_18()
 part0:
 	PREFETCHT0 2048(SI)
 	VPAND 0(SI), Y12, Y8
@@ -6847,13 +7428,13 @@ part0:
 	ADDQ $64, DX
 	DECQ CX
 	JNZ part0
-	ADD_5()
+	ADD_19()
 	VPMOVZXWD 0(SI), Y8
 	VPSLLD $16, Y8, Y8
 	VPMOVZXWD 16(SI), Y9
 	VPSLLD $16, Y9, Y9
 	ADDQ $32, SI
-#define FINISH_10() \
+#define FINISH_24() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Y1; \
@@ -6862,7 +7443,7 @@ part0:
 	VMOVUPS 32(R14), Y3; \
 	VFMADD231PS Y2, Y9, Y3; \
 	VMOVUPS Y3, 32(R14)
-	FINISH_10()
+	FINISH_24()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -6887,10 +7468,10 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_2()
+	CLEARY_5()
 group0:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_7()
+	CLEAR_21()
 part0:
 	PREFETCHT0 2048(SI)
 	VPAND 0(SI), Y12, Y8
@@ -7108,13 +7689,13 @@ part0:
 	ADDQ $64, DX
 	DECQ CX
 	JNZ part0
-	ADD_8()
+	ADD_22()
 	VPMOVZXWD 0(SI), Y8
 	VPSLLD $16, Y8, Y8
 	VPMOVZXWD 16(SI), Y9
 	VPSLLD $16, Y9, Y9
 	ADDQ $32, SI
-#define FINISH_11() \
+#define FINISH_25() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Y1; \
@@ -7131,7 +7712,7 @@ part0:
 	VMOVUPS 32(R14), Y7; \
 	VFMADD231PS Y6, Y9, Y7; \
 	VMOVUPS Y7, 32(R14)
-	FINISH_11()
+	FINISH_25()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -7161,9 +7742,8 @@ panel:
 	SUBQ R10, R12
 	CLEARY_0()
 group0:
+	CLEAR_1()
 	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
 part0:
 	PREFETCHT0 2048(SI)
 	VPAND 0(SI), Y13, Y8
@@ -7271,13 +7851,10 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-	CLEARY_2()
+	CLEARY_5()
 group0:
+	CLEAR_6()
 	MOVQ mulArgs_lines(AX), CX
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
-	VPXOR Y6, Y6, Y6
-	VPXOR Y7, Y7, Y7
 part0:
 	PREFETCHT0 2048(SI)
 	VPAND 0(SI), Y13, Y8
@@ -10212,7 +10789,7 @@ cols:
 	RET
 
 // func mulTall2AVX2(a *wideArgs)
-TEXT ·mulTall2AVX2(SB), 0, $14432-8
+TEXT ·mulTall2AVX2(SB), 0, $14448-8
 	NO_LOCAL_POINTERS
 	MOVQ a+0(FP), AX
 	MOVQ wideArgs_w(AX), SI
@@ -10220,7 +10797,7 @@ TEXT ·mulTall2AVX2(SB), 0, $14432-8
 	MOVQ wideArgs_xStride(AX), R8
 	LEAQ (R8)(R8*2), R9
 	MOVQ wideArgs_gStride(AX), R13
-	LEAQ 95(SP), R15
+	LEAQ 111(SP), R15
 	ANDQ $-32, R15
 	MOVQ wideArgs_lines(AX), CX
 	SHRQ $1, CX
@@ -10248,6 +10825,9 @@ block:
 	MOVQ DI, R12
 	MOVQ wideArgs_tiles(AX), CX
 	MOVQ CX, 32(SP)
+	MOVQ wideArgs_outlierArgs+outlierArgs_heads(AX), CX
+	ADDQ 48(SP), CX
+	MOVQ CX, 64(SP)
 	MOVQ R15, BX
 	LEAQ 4096(R15), R14
 	LEAQ 12288(R15), CX
@@ -11159,6 +11739,101 @@ summedPartfalse:
 	DECQ 16(SP)
 	JNZ nextGroup
 finish:
+	CMPQ wideArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ highsDone
+	MOVQ R11, 72(SP)
+	LEAQ 4096(R15), R11
+	MOVQ 64(SP), BX
+	ADDQ R13, 64(SP)
+	MOVQ 8(SP), CX
+	MOVQ CX, 16(SP)
+highs:
+	MOVL (BX), CX
+	TESTL CX, CX
+	JEQ noHigh
+	MOVQ wideArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+high:
+	MOVL (R14), CX
+	VMOVDQU 0(R11)(CX*2), Y8
+	VMOVDQU 32(R11)(CX*2), Y9
+	VPBROADCASTD 8(R14), Y11
+	VPMADDUBSW Y11, Y8, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y0, Y0
+	VPMADDUBSW Y11, Y9, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y1, Y1
+	VPBROADCASTD 12(R14), Y11
+	VPMADDUBSW Y11, Y8, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y2, Y2
+	VPMADDUBSW Y11, Y9, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y3, Y3
+	VPBROADCASTD 16(R14), Y11
+	VPMADDUBSW Y11, Y8, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y4, Y4
+	VPMADDUBSW Y11, Y9, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y5, Y5
+	VPBROADCASTD 20(R14), Y11
+	VPMADDUBSW Y11, Y8, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y6, Y6
+	VPMADDUBSW Y11, Y9, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y7, Y7
+	MOVQ wideArgs_outlierArgs+outlierArgs_back(AX), CX
+	MOVL 4(R14)(CX*1), CX
+	ADDQ wideArgs_outlierArgs+outlierArgs_record(AX), R14
+	TESTL CX, CX
+	JNE high
+	VPSLLD $8, Y0, Y0
+	VPSLLD $8, Y1, Y1
+	VPSLLD $8, Y2, Y2
+	VPSLLD $8, Y3, Y3
+	VPSLLD $8, Y4, Y4
+	VPSLLD $8, Y5, Y5
+	VPSLLD $8, Y6, Y6
+	VPSLLD $8, Y7, Y7
+	VPADDD 0(R15), Y0, Y0
+	VMOVDQU Y0, 0(R15)
+	VPADDD 32(R15), Y1, Y1
+	VMOVDQU Y1, 32(R15)
+	VPADDD 64(R15), Y2, Y2
+	VMOVDQU Y2, 64(R15)
+	VPADDD 96(R15), Y3, Y3
+	VMOVDQU Y3, 96(R15)
+	VPADDD 128(R15), Y4, Y4
+	VMOVDQU Y4, 128(R15)
+	VPADDD 160(R15), Y5, Y5
+	VMOVDQU Y5, 160(R15)
+	VPADDD 192(R15), Y6, Y6
+	VMOVDQU Y6, 192(R15)
+	VPADDD 224(R15), Y7, Y7
+	VMOVDQU Y7, 224(R15)
+noHigh:
+	ADDQ $4, BX
+	ADDQ $256, R15
+	MOVQ wideArgs_lines(AX), CX
+	SHLQ $9, CX
+	ADDQ CX, R11
+	DECQ 16(SP)
+	JNZ highs
+	LEAQ 111(SP), R15
+	ANDQ $-32, R15
+	MOVQ 72(SP), R11
+highsDone:
 	LEAQ (R13)(R13*2), BX
 	CMPQ 48(SP), $0
 	JNE more
@@ -11280,7 +11955,7 @@ finishGroup:
 	RET
 
 // func mulTall3AVX2(a *wideArgs)
-TEXT ·mulTall3AVX2(SB), 0, $14432-8
+TEXT ·mulTall3AVX2(SB), 0, $14448-8
 	NO_LOCAL_POINTERS
 	MOVQ a+0(FP), AX
 	MOVQ wideArgs_w(AX), SI
@@ -11288,7 +11963,7 @@ TEXT ·mulTall3AVX2(SB), 0, $14432-8
 	MOVQ wideArgs_xStride(AX), R8
 	LEAQ (R8)(R8*2), R9
 	MOVQ wideArgs_gStride(AX), R13
-	LEAQ 95(SP), R15
+	LEAQ 111(SP), R15
 	ANDQ $-32, R15
 	MOVQ wideArgs_lines(AX), CX
 	SHRQ $1, CX
@@ -11316,6 +11991,9 @@ block:
 	MOVQ DI, R12
 	MOVQ wideArgs_tiles(AX), CX
 	MOVQ CX, 32(SP)
+	MOVQ wideArgs_outlierArgs+outlierArgs_heads(AX), CX
+	ADDQ 48(SP), CX
+	MOVQ CX, 64(SP)
 	MOVQ R15, BX
 	LEAQ 4096(R15), R14
 	LEAQ 12288(R15), CX
@@ -12350,6 +13028,101 @@ summedPartfalse:
 	DECQ 16(SP)
 	JNZ nextGroup
 finish:
+	CMPQ wideArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ highsDone
+	MOVQ R11, 72(SP)
+	LEAQ 4096(R15), R11
+	MOVQ 64(SP), BX
+	ADDQ R13, 64(SP)
+	MOVQ 8(SP), CX
+	MOVQ CX, 16(SP)
+highs:
+	MOVL (BX), CX
+	TESTL CX, CX
+	JEQ noHigh
+	MOVQ wideArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+high:
+	MOVL (R14), CX
+	VMOVDQU 0(R11)(CX*2), Y8
+	VMOVDQU 32(R11)(CX*2), Y9
+	VPBROADCASTD 8(R14), Y11
+	VPMADDUBSW Y11, Y8, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y0, Y0
+	VPMADDUBSW Y11, Y9, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y1, Y1
+	VPBROADCASTD 12(R14), Y11
+	VPMADDUBSW Y11, Y8, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y2, Y2
+	VPMADDUBSW Y11, Y9, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y3, Y3
+	VPBROADCASTD 16(R14), Y11
+	VPMADDUBSW Y11, Y8, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y4, Y4
+	VPMADDUBSW Y11, Y9, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y5, Y5
+	VPBROADCASTD 20(R14), Y11
+	VPMADDUBSW Y11, Y8, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y6, Y6
+	VPMADDUBSW Y11, Y9, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y7, Y7
+	MOVQ wideArgs_outlierArgs+outlierArgs_back(AX), CX
+	MOVL 4(R14)(CX*1), CX
+	ADDQ wideArgs_outlierArgs+outlierArgs_record(AX), R14
+	TESTL CX, CX
+	JNE high
+	VPSLLD $8, Y0, Y0
+	VPSLLD $8, Y1, Y1
+	VPSLLD $8, Y2, Y2
+	VPSLLD $8, Y3, Y3
+	VPSLLD $8, Y4, Y4
+	VPSLLD $8, Y5, Y5
+	VPSLLD $8, Y6, Y6
+	VPSLLD $8, Y7, Y7
+	VPADDD 0(R15), Y0, Y0
+	VMOVDQU Y0, 0(R15)
+	VPADDD 32(R15), Y1, Y1
+	VMOVDQU Y1, 32(R15)
+	VPADDD 64(R15), Y2, Y2
+	VMOVDQU Y2, 64(R15)
+	VPADDD 96(R15), Y3, Y3
+	VMOVDQU Y3, 96(R15)
+	VPADDD 128(R15), Y4, Y4
+	VMOVDQU Y4, 128(R15)
+	VPADDD 160(R15), Y5, Y5
+	VMOVDQU Y5, 160(R15)
+	VPADDD 192(R15), Y6, Y6
+	VMOVDQU Y6, 192(R15)
+	VPADDD 224(R15), Y7, Y7
+	VMOVDQU Y7, 224(R15)
+noHigh:
+	ADDQ $4, BX
+	ADDQ $256, R15
+	MOVQ wideArgs_lines(AX), CX
+	SHLQ $9, CX
+	ADDQ CX, R11
+	DECQ 16(SP)
+	JNZ highs
+	LEAQ 111(SP), R15
+	ANDQ $-32, R15
+	MOVQ 72(SP), R11
+highsDone:
 	LEAQ (R13)(R13*2), BX
 	CMPQ 48(SP), $0
 	JNE more
@@ -12471,7 +13244,7 @@ finishGroup:
 	RET
 
 // func mulTall5AVX2(a *wideArgs)
-TEXT ·mulTall5AVX2(SB), 0, $14432-8
+TEXT ·mulTall5AVX2(SB), 0, $14448-8
 	NO_LOCAL_POINTERS
 	MOVQ a+0(FP), AX
 	MOVQ wideArgs_w(AX), SI
@@ -12479,7 +13252,7 @@ TEXT ·mulTall5AVX2(SB), 0, $14432-8
 	MOVQ wideArgs_xStride(AX), R8
 	LEAQ (R8)(R8*2), R9
 	MOVQ wideArgs_gStride(AX), R13
-	LEAQ 95(SP), R15
+	LEAQ 111(SP), R15
 	ANDQ $-32, R15
 	MOVQ wideArgs_lines(AX), CX
 	SHRQ $1, CX
@@ -12507,6 +13280,9 @@ block:
 	MOVQ DI, R12
 	MOVQ wideArgs_tiles(AX), CX
 	MOVQ CX, 32(SP)
+	MOVQ wideArgs_outlierArgs+outlierArgs_heads(AX), CX
+	ADDQ 48(SP), CX
+	MOVQ CX, 64(SP)
 	MOVQ R15, BX
 	LEAQ 4096(R15), R14
 	LEAQ 12288(R15), CX
@@ -13593,6 +14369,101 @@ summedPartfalse:
 	DECQ 16(SP)
 	JNZ nextGroup
 finish:
+	CMPQ wideArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ highsDone
+	MOVQ R11, 72(SP)
+	LEAQ 4096(R15), R11
+	MOVQ 64(SP), BX
+	ADDQ R13, 64(SP)
+	MOVQ 8(SP), CX
+	MOVQ CX, 16(SP)
+highs:
+	MOVL (BX), CX
+	TESTL CX, CX
+	JEQ noHigh
+	MOVQ wideArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+high:
+	MOVL (R14), CX
+	VMOVDQU 0(R11)(CX*2), Y8
+	VMOVDQU 32(R11)(CX*2), Y9
+	VPBROADCASTD 8(R14), Y11
+	VPMADDUBSW Y11, Y8, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y0, Y0
+	VPMADDUBSW Y11, Y9, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y1, Y1
+	VPBROADCASTD 12(R14), Y11
+	VPMADDUBSW Y11, Y8, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y2, Y2
+	VPMADDUBSW Y11, Y9, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y3, Y3
+	VPBROADCASTD 16(R14), Y11
+	VPMADDUBSW Y11, Y8, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y4, Y4
+	VPMADDUBSW Y11, Y9, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y5, Y5
+	VPBROADCASTD 20(R14), Y11
+	VPMADDUBSW Y11, Y8, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y6, Y6
+	VPMADDUBSW Y11, Y9, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y7, Y7
+	MOVQ wideArgs_outlierArgs+outlierArgs_back(AX), CX
+	MOVL 4(R14)(CX*1), CX
+	ADDQ wideArgs_outlierArgs+outlierArgs_record(AX), R14
+	TESTL CX, CX
+	JNE high
+	VPSLLD $8, Y0, Y0
+	VPSLLD $8, Y1, Y1
+	VPSLLD $8, Y2, Y2
+	VPSLLD $8, Y3, Y3
+	VPSLLD $8, Y4, Y4
+	VPSLLD $8, Y5, Y5
+	VPSLLD $8, Y6, Y6
+	VPSLLD $8, Y7, Y7
+	VPADDD 0(R15), Y0, Y0
+	VMOVDQU Y0, 0(R15)
+	VPADDD 32(R15), Y1, Y1
+	VMOVDQU Y1, 32(R15)
+	VPADDD 64(R15), Y2, Y2
+	VMOVDQU Y2, 64(R15)
+	VPADDD 96(R15), Y3, Y3
+	VMOVDQU Y3, 96(R15)
+	VPADDD 128(R15), Y4, Y4
+	VMOVDQU Y4, 128(R15)
+	VPADDD 160(R15), Y5, Y5
+	VMOVDQU Y5, 160(R15)
+	VPADDD 192(R15), Y6, Y6
+	VMOVDQU Y6, 192(R15)
+	VPADDD 224(R15), Y7, Y7
+	VMOVDQU Y7, 224(R15)
+noHigh:
+	ADDQ $4, BX
+	ADDQ $256, R15
+	MOVQ wideArgs_lines(AX), CX
+	SHLQ $9, CX
+	ADDQ CX, R11
+	DECQ 16(SP)
+	JNZ highs
+	LEAQ 111(SP), R15
+	ANDQ $-32, R15
+	MOVQ 72(SP), R11
+highsDone:
 	LEAQ (R13)(R13*2), BX
 	CMPQ 48(SP), $0
 	JNE more
@@ -13714,7 +14585,7 @@ finishGroup:
 	RET
 
 // func mulTall6AVX2(a *wideArgs)
-TEXT ·mulTall6AVX2(SB), 0, $14432-8
+TEXT ·mulTall6AVX2(SB), 0, $14448-8
 	NO_LOCAL_POINTERS
 	MOVQ a+0(FP), AX
 	MOVQ wideArgs_w(AX), SI
@@ -13722,7 +14593,7 @@ TEXT ·mulTall6AVX2(SB), 0, $14432-8
 	MOVQ wideArgs_xStride(AX), R8
 	LEAQ (R8)(R8*2), R9
 	MOVQ wideArgs_gStride(AX), R13
-	LEAQ 95(SP), R15
+	LEAQ 111(SP), R15
 	ANDQ $-32, R15
 	MOVQ wideArgs_lines(AX), CX
 	SHRQ $1, CX
@@ -13750,6 +14621,9 @@ block:
 	MOVQ DI, R12
 	MOVQ wideArgs_tiles(AX), CX
 	MOVQ CX, 32(SP)
+	MOVQ wideArgs_outlierArgs+outlierArgs_heads(AX), CX
+	ADDQ 48(SP), CX
+	MOVQ CX, 64(SP)
 	MOVQ R15, BX
 	LEAQ 4096(R15), R14
 	LEAQ 12288(R15), CX
@@ -14884,6 +15758,101 @@ summedPartfalse:
 	DECQ 16(SP)
 	JNZ nextGroup
 finish:
+	CMPQ wideArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ highsDone
+	MOVQ R11, 72(SP)
+	LEAQ 4096(R15), R11
+	MOVQ 64(SP), BX
+	ADDQ R13, 64(SP)
+	MOVQ 8(SP), CX
+	MOVQ CX, 16(SP)
+highs:
+	MOVL (BX), CX
+	TESTL CX, CX
+	JEQ noHigh
+	MOVQ wideArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+high:
+	MOVL (R14), CX
+	VMOVDQU 0(R11)(CX*2), Y8
+	VMOVDQU 32(R11)(CX*2), Y9
+	VPBROADCASTD 8(R14), Y11
+	VPMADDUBSW Y11, Y8, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y0, Y0
+	VPMADDUBSW Y11, Y9, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y1, Y1
+	VPBROADCASTD 12(R14), Y11
+	VPMADDUBSW Y11, Y8, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y2, Y2
+	VPMADDUBSW Y11, Y9, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y3, Y3
+	VPBROADCASTD 16(R14), Y11
+	VPMADDUBSW Y11, Y8, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y4, Y4
+	VPMADDUBSW Y11, Y9, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y5, Y5
+	VPBROADCASTD 20(R14), Y11
+	VPMADDUBSW Y11, Y8, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y6, Y6
+	VPMADDUBSW Y11, Y9, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y7, Y7
+	MOVQ wideArgs_outlierArgs+outlierArgs_back(AX), CX
+	MOVL 4(R14)(CX*1), CX
+	ADDQ wideArgs_outlierArgs+outlierArgs_record(AX), R14
+	TESTL CX, CX
+	JNE high
+	VPSLLD $8, Y0, Y0
+	VPSLLD $8, Y1, Y1
+	VPSLLD $8, Y2, Y2
+	VPSLLD $8, Y3, Y3
+	VPSLLD $8, Y4, Y4
+	VPSLLD $8, Y5, Y5
+	VPSLLD $8, Y6, Y6
+	VPSLLD $8, Y7, Y7
+	VPADDD 0(R15), Y0, Y0
+	VMOVDQU Y0, 0(R15)
+	VPADDD 32(R15), Y1, Y1
+	VMOVDQU Y1, 32(R15)
+	VPADDD 64(R15), Y2, Y2
+	VMOVDQU Y2, 64(R15)
+	VPADDD 96(R15), Y3, Y3
+	VMOVDQU Y3, 96(R15)
+	VPADDD 128(R15), Y4, Y4
+	VMOVDQU Y4, 128(R15)
+	VPADDD 160(R15), Y5, Y5
+	VMOVDQU Y5, 160(R15)
+	VPADDD 192(R15), Y6, Y6
+	VMOVDQU Y6, 192(R15)
+	VPADDD 224(R15), Y7, Y7
+	VMOVDQU Y7, 224(R15)
+noHigh:
+	ADDQ $4, BX
+	ADDQ $256, R15
+	MOVQ wideArgs_lines(AX), CX
+	SHLQ $9, CX
+	ADDQ CX, R11
+	DECQ 16(SP)
+	JNZ highs
+	LEAQ 111(SP), R15
+	ANDQ $-32, R15
+	MOVQ 72(SP), R11
+highsDone:
 	LEAQ (R13)(R13*2), BX
 	CMPQ 48(SP), $0
 	JNE more
@@ -15005,7 +15974,7 @@ finishGroup:
 	RET
 
 // func mulTallE2M1AVX2(a *wideArgs)
-TEXT ·mulTallE2M1AVX2(SB), 0, $14432-8
+TEXT ·mulTallE2M1AVX2(SB), 0, $14448-8
 	NO_LOCAL_POINTERS
 	MOVQ a+0(FP), AX
 	MOVQ wideArgs_w(AX), SI
@@ -15013,7 +15982,7 @@ TEXT ·mulTallE2M1AVX2(SB), 0, $14432-8
 	MOVQ wideArgs_xStride(AX), R8
 	LEAQ (R8)(R8*2), R9
 	MOVQ wideArgs_gStride(AX), R13
-	LEAQ 95(SP), R15
+	LEAQ 111(SP), R15
 	ANDQ $-32, R15
 	MOVQ wideArgs_lines(AX), CX
 	SHRQ $1, CX
@@ -15041,6 +16010,9 @@ block:
 	MOVQ DI, R12
 	MOVQ wideArgs_tiles(AX), CX
 	MOVQ CX, 32(SP)
+	MOVQ wideArgs_outlierArgs+outlierArgs_heads(AX), CX
+	ADDQ 48(SP), CX
+	MOVQ CX, 64(SP)
 	MOVQ R15, BX
 	LEAQ 4096(R15), R14
 	LEAQ 12288(R15), CX
@@ -16037,6 +17009,101 @@ summedPartfalse:
 	DECQ 16(SP)
 	JNZ nextGroup
 finish:
+	CMPQ wideArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ highsDone
+	MOVQ R11, 72(SP)
+	LEAQ 4096(R15), R11
+	MOVQ 64(SP), BX
+	ADDQ R13, 64(SP)
+	MOVQ 8(SP), CX
+	MOVQ CX, 16(SP)
+highs:
+	MOVL (BX), CX
+	TESTL CX, CX
+	JEQ noHigh
+	MOVQ wideArgs_outlierArgs+outlierArgs_records(AX), R14
+	ADDQ CX, R14
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+high:
+	MOVL (R14), CX
+	VMOVDQU 0(R11)(CX*2), Y8
+	VMOVDQU 32(R11)(CX*2), Y9
+	VPBROADCASTD 8(R14), Y11
+	VPMADDUBSW Y11, Y8, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y0, Y0
+	VPMADDUBSW Y11, Y9, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y1, Y1
+	VPBROADCASTD 12(R14), Y11
+	VPMADDUBSW Y11, Y8, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y2, Y2
+	VPMADDUBSW Y11, Y9, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y3, Y3
+	VPBROADCASTD 16(R14), Y11
+	VPMADDUBSW Y11, Y8, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y4, Y4
+	VPMADDUBSW Y11, Y9, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y5, Y5
+	VPBROADCASTD 20(R14), Y11
+	VPMADDUBSW Y11, Y8, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y6, Y6
+	VPMADDUBSW Y11, Y9, Y12
+	VPMADDWD ones<>(SB), Y12, Y12
+	VPADDD Y12, Y7, Y7
+	MOVQ wideArgs_outlierArgs+outlierArgs_back(AX), CX
+	MOVL 4(R14)(CX*1), CX
+	ADDQ wideArgs_outlierArgs+outlierArgs_record(AX), R14
+	TESTL CX, CX
+	JNE high
+	VPSLLD $8, Y0, Y0
+	VPSLLD $8, Y1, Y1
+	VPSLLD $8, Y2, Y2
+	VPSLLD $8, Y3, Y3
+	VPSLLD $8, Y4, Y4
+	VPSLLD $8, Y5, Y5
+	VPSLLD $8, Y6, Y6
+	VPSLLD $8, Y7, Y7
+	VPADDD 0(R15), Y0, Y0
+	VMOVDQU Y0, 0(R15)
+	VPADDD 32(R15), Y1, Y1
+	VMOVDQU Y1, 32(R15)
+	VPADDD 64(R15), Y2, Y2
+	VMOVDQU Y2, 64(R15)
+	VPADDD 96(R15), Y3, Y3
+	VMOVDQU Y3, 96(R15)
+	VPADDD 128(R15), Y4, Y4
+	VMOVDQU Y4, 128(R15)
+	VPADDD 160(R15), Y5, Y5
+	VMOVDQU Y5, 160(R15)
+	VPADDD 192(R15), Y6, Y6
+	VMOVDQU Y6, 192(R15)
+	VPADDD 224(R15), Y7, Y7
+	VMOVDQU Y7, 224(R15)
+noHigh:
+	ADDQ $4, BX
+	ADDQ $256, R15
+	MOVQ wideArgs_lines(AX), CX
+	SHLQ $9, CX
+	ADDQ CX, R11
+	DECQ 16(SP)
+	JNZ highs
+	LEAQ 111(SP), R15
+	ANDQ $-32, R15
+	MOVQ 72(SP), R11
+highsDone:
 	LEAQ (R13)(R13*2), BX
 	CMPQ 48(SP), $0
 	JNE more

@@ -18,7 +18,8 @@ const (
 	scales  = "32(SP)" // bytes of a group's scales and biases
 	codes   = "40(SP)" // bytes of a group's codes
 	most    = "48(SP)" // groups in a full block
-	locals  = 56
+	last    = "56(SP)" // behind the codes of the block
+	locals  = 64
 )
 
 // emitBlocked writes a routine with the same result, to the bit, as one that finishes every group.
@@ -98,6 +99,42 @@ func (r routine) blockSums(a *asm) {
 	a.o("ADDQ %s, SI", scales)
 	a.o("DECQ %s", count)
 	a.o("JNZ group")
+	r.blockHighs(a)
+}
+
+// blockHighs adds to the first sums of every group 256 times the products of high parts. SI goes through the codes, BX
+// through the heads.
+func (r routine) blockHighs(a *asm) {
+	a.o("CMPQ %s, $0", arg("mulArgs", "records"))
+	a.o("JEQ highsDone")
+	a.o("MOVQ %s, BX", arg("mulArgs", "heads"))
+	a.o("ADDQ R10, BX")
+	a.o("MOVQ SI, %s", last)
+	a.o("MOVQ %s, SI", start)
+	a.o("MOVQ %s, CX", inBlock)
+	a.o("MOVQ CX, %s", count)
+	a.label("highs")
+	a.o("MOVL (BX), CX")
+	a.o("TESTL CX, CX")
+	a.o("JEQ noHigh")
+	a.o("MOVQ %s, R14", arg("mulArgs", "records"))
+	a.o("ADDQ CX, R14")
+	r.highSums(a, "mulArgs", func() { r.highCodes(a, 8) })
+	a.label("noHigh")
+	a.o("ADDQ $4, BX")
+	a.o("ADDQ %s, SI", codes)
+	a.o("ADDQ %s, SI", scales)
+	a.o("MOVQ mulArgs_lines(AX), CX")
+	a.o("IMULQ $%d, CX", r.rows*64)
+	a.o("ADDQ CX, R15")
+	a.o("DECQ %s", count)
+	a.o("JNZ highs")
+	a.o("MOVQ %s, SI", last)
+	a.o("LEAQ %d(SP), R15", locals+31)
+	a.o("ANDQ $-32, R15")
+	a.o("LEAQ (R13)(R13*2), BX")
+	a.label("highsDone")
+	r.loadConstants(a)
 }
 
 // strided addresses row m of numbers per group, behind pointer reg.

@@ -20,7 +20,6 @@ func (r routine) work() int {
 
 // fastGroup sums a group's integer products and adds them to y.
 func (r routine) fastGroup(a *asm, pass int, l string) {
-	a.o("MOVQ mulArgs_lines(AX), CX")
 	switch {
 	case r.vex():
 		r.vexParts(a, l)
@@ -40,6 +39,12 @@ func (r routine) fastGroup(a *asm, pass int, l string) {
 	}
 }
 
+// firstPart opens the loop over 32-column parts.
+func (r routine) firstPart(a *asm, l string) {
+	a.o("MOVQ mulArgs_lines(AX), CX")
+	a.label("part" + l)
+}
+
 // nextPart closes the loop over 32-column parts whose codes take bytes.
 func (r routine) nextPart(a *asm, l string, bytes int) {
 	a.o("ADDQ $%d, SI", bytes)
@@ -52,10 +57,8 @@ func (r routine) nextPart(a *asm, l string, bytes int) {
 // lines of a part are summed there before VPMADDWD widens. The 32-bit sums have registers of their own.
 func (r routine) madd4Parts(a *asm, l string) {
 	n := r.rows * r.halves()
-	for i := range n {
-		r.zero(a, n+i)
-	}
-	a.label("part" + l)
+	r.start(a, n, 8, l)
+	r.firstPart(a, l)
 	r.madd4Lines(a)
 	for i := range n {
 		a.o("VPMADDWD %s, %s, %s", r.v(r.ones()), r.v(i), r.v(i))
@@ -100,10 +103,8 @@ func (r routine) madd4Lines(a *asm) {
 // together again while widening: low·1 + high·16.
 func (r routine) madd8Parts(a *asm, l string) {
 	w := madd8Codes
-	for m := range r.rows {
-		r.zero(a, m)
-	}
-	a.label("part" + l)
+	r.start(a, 0, 8, l)
+	r.firstPart(a, l)
 	for line := range 8 {
 		r.prefetch(a, line*64)
 		a.o("VMOVDQU64 %d(SI), Z%d", line*64, w)
@@ -149,10 +150,8 @@ func (r routine) madd8Macros(a *asm) {
 // sign8Parts takes code-128 as a signed byte, |code-128| times sign(code-128)·q: a pair stays below 2·128·127 = 32512,
 // so VPMADDUBSW never saturates. The offset 128·Σq is added once per group.
 func (r routine) sign8Parts(a *asm, l string) {
-	for i := range r.rows * 2 {
-		r.zero(a, i)
-	}
-	a.label("part" + l)
+	r.start(a, 0, 8, l)
+	r.firstPart(a, l)
 	for line := range 8 {
 		r.prefetch(a, line*64)
 		for h := range 2 {

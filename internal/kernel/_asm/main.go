@@ -22,7 +22,6 @@ func main() {
 	write("../avxvnni_amd64.s", products(all, routine.vex))
 	write("../mul512_amd64.s", products(all, func(r routine) bool { return r.width == 64 && !planes(r) }))
 	write("../planes512_amd64.s", products(all, func(r routine) bool { return r.width == 64 && planes(r) }))
-	write("../outliers_amd64.s", outlierProducts())
 	write("../pack_amd64.s", pack())
 	table, err := format.Source(goTable(all))
 	if err != nil {

@@ -138,11 +138,9 @@ func (a *asm) planeConstants() {
 // planeParts sums a group's integer products: in 16 bits over a unit of quads, then in 32.
 func (r routine) planeParts(a *asm, pass int, l string) {
 	n := r.rows * r.halves()
-	for i := range n {
-		r.zero(a, 4+i)
-	}
 	w, tmp, x, t := 8, 10, 11, 12
-	a.label("part" + l)
+	r.start(a, 4, w, l)
+	r.firstPart(a, l)
 	unit := r.kind.unit()
 	for q := range r.kind.quads() {
 		r.prefetchPart(a, q)

@@ -28,7 +28,9 @@ const (
 	tallX      = "40(SP)" // of the block: x
 	tallAt     = "48(SP)" // scales before the block
 	tallTo     = "56(SP)" // scales in memory
-	tallLocals = 64
+	tallHeads  = "64(SP)" // of the tile
+	tallSums   = "72(SP)" // R11
+	tallLocals = 80
 )
 
 // manyKinds are those with routines for many rows.
@@ -121,11 +123,15 @@ func (t tall) block(a *asm) {
 	a.o("MOVQ DI, R12")
 	a.o("MOVQ wideArgs_tiles(AX), CX")
 	a.o("MOVQ CX, %s", tallTiles)
+	a.o("MOVQ %s, CX", arg("wideArgs", "heads"))
+	a.o("ADDQ %s, CX", tallAt)
+	a.o("MOVQ CX, %s", tallHeads)
 	t.firstTile(a)
 	a.o("JMP finish")
 	a.label("tile")
 	t.nextTile(a)
 	a.label("finish")
+	t.highs(a)
 	t.finish(a)
 	// On to the next rows. R10 and R11 are at the end of the block's groups.
 	a.o("MOVQ %s, CX", tallGroups)
@@ -357,6 +363,43 @@ func (t tall) partOf2(a *asm, first, add bool) {
 		}
 		a.o("VMOVDQU Y%d, %d(BX)", i, i*32)
 	}
+}
+
+// highs adds to the block's sums 256 times the products of high parts. R15 goes through the sums, R11 through the bytes, BX through
+// the heads.
+func (t tall) highs(a *asm) {
+	a.o("CMPQ %s, $0", arg("wideArgs", "records"))
+	a.o("JEQ highsDone")
+	a.o("MOVQ R11, %s", tallSums)
+	a.o("LEAQ %d(R15), R11", tallCodes)
+	a.o("MOVQ %s, BX", tallHeads)
+	a.o("ADDQ R13, %s", tallHeads)
+	a.o("MOVQ %s, CX", tallGroups)
+	a.o("MOVQ CX, %s", tallCount)
+	a.label("highs")
+	a.o("MOVL (BX), CX")
+	a.o("TESTL CX, CX")
+	a.o("JEQ noHigh")
+	a.o("MOVQ %s, R14", arg("wideArgs", "records"))
+	a.o("ADDQ CX, R14")
+	t.highSums(a, "wideArgs", func() {
+		a.o("MOVL (R14), CX")
+		for h := range 2 {
+			a.o("VMOVDQU %d(R11)(CX*2), Y%d", h*32, 8+h)
+		}
+	})
+	a.label("noHigh")
+	a.o("ADDQ $4, BX")
+	a.o("ADDQ $%d, R15", tallRows*64)
+	a.o("MOVQ wideArgs_lines(AX), CX")
+	a.o("SHLQ $9, CX")
+	a.o("ADDQ CX, R11")
+	a.o("DECQ %s", tallCount)
+	a.o("JNZ highs")
+	a.o("LEAQ %d(SP), R15", tallLocals+31)
+	a.o("ANDQ $-32, R15")
+	a.o("MOVQ %s, R11", tallSums)
+	a.label("highsDone")
 }
 
 // finish adds the block's groups to y of the tile, in order.

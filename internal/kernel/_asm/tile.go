@@ -87,13 +87,8 @@ func (t tile) constants(a *asm) {
 
 // products sums the integer products of a group.
 func (t tile) products(a *asm) {
-	a.o("MOVQ mulArgs_lines(AX), CX")
-	a.shared("CLEAR", func() {
-		for m := range t.rows {
-			t.zero(a, m)
-		}
-	})
-	a.label("part")
+	t.start(a, 0, tileCodes, "")
+	t.firstPart(a, "")
 	a.shared("PART", func() { t.part(a) })
 	t.nextPart(a, "", 64*t.kind.bits())
 }

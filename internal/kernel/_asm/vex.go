@@ -39,10 +39,8 @@ func (r routine) vexMacros(a *asm) {
 
 // vexParts sums a group's integer products.
 func (r routine) vexParts(a *asm, l string) {
-	for i := range 2 * r.rows {
-		r.zero(a, i)
-	}
-	a.label("part" + l)
+	r.start(a, 0, 8, l)
+	r.firstPart(a, l)
 	a.shared("PART", func() {
 		for q := range r.kind.quads() {
 			r.prefetchPart(a, q)
