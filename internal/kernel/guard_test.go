@@ -77,6 +77,7 @@ func guardProducts(t *testing.T, front bool) {
 			b.x, b.q = guardedCopy(t, a.x, front), guardedCopy(t, a.q, front)
 			b.scale, b.sum, b.offset = guardedCopy(t, a.scale, front), guardedCopy(t, a.sum, front), guardedCopy(t, a.offset, front)
 			b.half, b.high = guardedCopy(t, a.half, front), guardedCopy(t, a.high, front)
+			b.lists.heads, b.lists.records = guardedCopy(t, a.lists.heads, front), guardedCopy(t, a.lists.records, front)
 			got := guarded[float32](t, rows*s.Rows, front)
 			m.Mul(got, s.Rows, &b, 0, rows, 0, m.Panels())
 			equal(t, fmt.Sprintf("%+v precision %d rows %d", s, prec, rows), got, want)

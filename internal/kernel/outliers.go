@@ -59,7 +59,9 @@ type splitArgs struct {
 // split gives the largest numbers of group g of row i 16 bits if that is worth its cost.
 func (a *Acts) split(i, g int, x []float32, cost float32) {
 	from := i*a.stride + g*a.group
-	s := splitArgs{x: unsafe.Pointer(&x[0]), q: unsafe.Pointer(&a.q[from]), high: unsafe.Pointer(&a.high[from]), group: a.group, cost: cost}
+	var s splitArgs
+	s.x, s.q, s.high = unsafe.Pointer(&x[0]), unsafe.Pointer(&a.q[from]), unsafe.Pointer(&a.high[from])
+	s.group, s.cost = a.group, cost
 	if !splitAsm(&s) {
 		s.generic(x, a.q[from:][:a.group], a.high[from:][:a.group])
 	}
@@ -110,7 +112,7 @@ func fewest(tops []uint32, cost float32) (chosen uint32, limit float32) {
 		now := max(math.Float32frombits(top|quadBits), first/mostOutlier)
 		if k == 0 {
 			first, least = now, now*now
-		} else if v := now*now + cost*float32(k+1); v < least {
+		} else if v := float32(now*now) + float32(cost*float32(k+1)); v < least { // the conversions forbid fusing
 			least, chosen, limit = v, taken, now
 		}
 		if cost*float32(k+2) >= least {
@@ -165,28 +167,28 @@ func (a *Acts) listed(i int) {
 	}
 	size := l.record()
 	heads, quads, next := l.heads[t*a.groups:][:a.groups], a.quads[from*a.groups:][:rows*a.groups], (1+t*a.cols/4)*size
+	var of [maxTile]uint32 // quads of the rows
 	for g := range heads {
 		var union uint32
-		for at := g; at < len(quads); at += a.groups {
-			union |= quads[at]
+		for r := range rows {
+			of[r] = quads[r*a.groups+g]
+			union |= of[r]
 		}
 		heads[g] = 0
 		if union == 0 {
 			continue
 		}
-		heads[g] = uint32(4 * next)
-		first := l.records[next:][:size*bits.OnesCount32(union)]
-		clear(first)
-		for k, m := 0, union; m != 0; k, m = k+size, m&(m-1) {
-			first[k], first[k+1] = uint32(bits.TrailingZeros32(m)*int(unsafe.Sizeof(outlierQuad{}))), m&(m-1)
-		}
-		for r := range rows {
-			for m := quads[r*a.groups+g]; m != 0; m &= m - 1 {
-				q := bits.TrailingZeros32(m)
-				first[bits.OnesCount32(union&(1<<q-1))*size+2+r] = *(*uint32)(unsafe.Pointer(&a.high[(from+r)*a.stride+g*a.group+4*q]))
+		for heads[g] = uint32(4 * next); union != 0; next += size {
+			q := bits.TrailingZeros32(union)
+			union &= union - 1
+			record := l.records[next:][:2+rows]
+			record[0], record[1] = uint32(q*int(unsafe.Sizeof(outlierQuad{}))), union
+			at := from*a.stride + g*a.group + 4*q
+			for r, own := range of[:rows] {
+				record[2+r] = *(*uint32)(unsafe.Pointer(&a.high[at])) & -(own >> q & 1)
+				at += a.stride
 			}
 		}
-		next += len(first)
 	}
 }
 

@@ -15,19 +15,11 @@ func outlierTile() int {
 
 // splitAsm runs the routine, if there is one.
 func splitAsm(a *splitArgs) bool {
-	switch {
-	case false && useAVX512:
-		splitAVX512(a)
-	case false && useAVX2:
+	if useAVX2 {
 		splitAVX2(a)
-	default:
-		return false
 	}
-	return true
+	return useAVX2
 }
-
-//go:noescape
-func splitAVX512(a *splitArgs)
 
 //go:noescape
 func splitAVX2(a *splitArgs)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"unsafe"
 )
 
 // TestOutliers: a row in which one channel is large keeps the resolution of the others, a plain row has the bits of Fast, and
@@ -88,4 +89,54 @@ func TestOutliersOfNoNumbers(t *testing.T) {
 			t.Errorf("row %d output %d: %g, fast has %g", i/16, i%16, got[i], v)
 		}
 	}
+}
+
+// TestSplitAsGeneric: routines choose what the specification chooses, whatever the numbers are, and leave the same codes.
+func TestSplitAsGeneric(t *testing.T) {
+	eachImplementation(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(51, 4))
+		chosen := 0
+		for i := range 30000 {
+			group := 32 << (i % 3)
+			x := make([]float32, group)
+			for k := range x {
+				switch i % 5 {
+				case 0:
+					x[k] = float32(r.NormFloat64())
+				case 1:
+					x[k] = float32(r.NormFloat64() * math.Exp(2*r.NormFloat64()))
+				case 2:
+					x[k] = float32(r.IntN(5) - 2) // many are alike
+				case 3:
+					x[k] = float32(math.Ldexp(r.Float64()-0.5, r.IntN(200)-100))
+				default:
+					x[k] = math.Float32frombits(r.Uint32() &^ (1 << 30))
+				}
+			}
+			x[r.IntN(group)] *= float32(math.Exp(4 * r.Float64()))
+			var top float32
+			for _, v := range x {
+				top = max(top, float32(math.Abs(float64(v))))
+			}
+			var q, high [2][128]int8
+			cost := float32(math.Exp(-8*r.Float64())) * top * top
+			got := splitArgs{x: unsafe.Pointer(&x[0]), q: unsafe.Pointer(&q[0]), high: unsafe.Pointer(&high[0]), group: group, cost: cost}
+			want := got
+			if !splitAsm(&got) {
+				t.Skip("no routine")
+			}
+			want.generic(x, q[1][:group], high[1][:group])
+			if want.chosen != 0 {
+				chosen++
+			} else {
+				got.limit, want.limit = 0, 0
+			}
+			if got != want || q[0] != q[1] || high[0] != high[1] {
+				t.Fatalf("case %d: %+v, want %+v of %v; codes %v %v, want %v %v", i, got, want, x, q[0], high[0], q[1], high[1])
+			}
+		}
+		if chosen < 5000 || chosen > 25000 {
+			t.Errorf("%d of 30,000 groups are split", chosen)
+		}
+	})
 }
