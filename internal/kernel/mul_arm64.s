@@ -1056,6 +1056,80 @@ part0:
 	ADD $256, R1
 	SUB $1, R17
 	CBNZ R17, part0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R22
+	CBZ R22, noHighs0
+	MOVD mulArgs_outlierArgs+outlierArgs_heads(R0), R24
+	ADD R23, R24
+	ADD R4, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e291d29 // eor v9.16b, v9.16b, v9.16b
+	WORD $0x6e2a1d4a // eor v10.16b, v10.16b, v10.16b
+	WORD $0x6e2b1d6b // eor v11.16b, v11.16b, v11.16b
+	WORD $0x6e2c1d8c // eor v12.16b, v12.16b, v12.16b
+	WORD $0x6e2d1dad // eor v13.16b, v13.16b, v13.16b
+	WORD $0x6e2e1dce // eor v14.16b, v14.16b, v14.16b
+	WORD $0x6e2f1def // eor v15.16b, v15.16b, v15.16b
+	WORD $0x6e301e10 // eor v16.16b, v16.16b, v16.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<8, R1, R15
+high0_0:
+	MOVWU (R22), R17
+	AND $32, R17, R3
+	LSR $3, R3
+	NEG R3, R3
+	WORD $0x4e010c72 // dup v18.16b, w3
+	BIC $63, R17
+	ADD R15, R17
+	FMOVS 8(R22), F17
+	WORD $0x4e040631 // dup v17.4s, v17.s[0]
+	FMOVQ 0(R17), F19
+	WORD $0x6e324673 // ushl v19.16b, v19.16b, v18.16b
+	WORD $0x4e201e73 // and v19.16b, v19.16b, v0.16b
+	WORD $0x0e31c274 // smull v20.8h, v19.8b, v17.8b
+	WORD $0x4e606a89 // sadalp v9.4s, v20.8h
+	WORD $0x4e31c274 // smull2 v20.8h, v19.16b, v17.16b
+	WORD $0x4e606a8a // sadalp v10.4s, v20.8h
+	FMOVQ 16(R17), F19
+	WORD $0x6e324673 // ushl v19.16b, v19.16b, v18.16b
+	WORD $0x4e201e73 // and v19.16b, v19.16b, v0.16b
+	WORD $0x0e31c274 // smull v20.8h, v19.8b, v17.8b
+	WORD $0x4e606a8b // sadalp v11.4s, v20.8h
+	WORD $0x4e31c274 // smull2 v20.8h, v19.16b, v17.16b
+	WORD $0x4e606a8c // sadalp v12.4s, v20.8h
+	FMOVQ 32(R17), F19
+	WORD $0x6e324673 // ushl v19.16b, v19.16b, v18.16b
+	WORD $0x4e201e73 // and v19.16b, v19.16b, v0.16b
+	WORD $0x0e31c274 // smull v20.8h, v19.8b, v17.8b
+	WORD $0x4e606a8d // sadalp v13.4s, v20.8h
+	WORD $0x4e31c274 // smull2 v20.8h, v19.16b, v17.16b
+	WORD $0x4e606a8e // sadalp v14.4s, v20.8h
+	FMOVQ 48(R17), F19
+	WORD $0x6e324673 // ushl v19.16b, v19.16b, v18.16b
+	WORD $0x4e201e73 // and v19.16b, v19.16b, v0.16b
+	WORD $0x0e31c274 // smull v20.8h, v19.8b, v17.8b
+	WORD $0x4e606a8f // sadalp v15.4s, v20.8h
+	WORD $0x4e31c274 // smull2 v20.8h, v19.16b, v17.16b
+	WORD $0x4e606a90 // sadalp v16.4s, v20.8h
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_0
+	WORD $0x4eaabd29 // addp v9.4s, v9.4s, v10.4s
+	WORD $0x4f285529 // shl v9.4s, v9.4s, #8
+	WORD $0x4ea984a5 // add v5.4s, v5.4s, v9.4s
+	WORD $0x4eacbd6b // addp v11.4s, v11.4s, v12.4s
+	WORD $0x4f28556b // shl v11.4s, v11.4s, #8
+	WORD $0x4eab84c6 // add v6.4s, v6.4s, v11.4s
+	WORD $0x4eaebdad // addp v13.4s, v13.4s, v14.4s
+	WORD $0x4f2855ad // shl v13.4s, v13.4s, #8
+	WORD $0x4ead84e7 // add v7.4s, v7.4s, v13.4s
+	WORD $0x4eb0bdef // addp v15.4s, v15.4s, v16.4s
+	WORD $0x4f2855ef // shl v15.4s, v15.4s, #8
+	WORD $0x4eaf8508 // add v8.4s, v8.4s, v15.4s
+noHigh0_0:
+noHighs0:
 	CBNZ R21, wide0
 	FMOVD 0(R1), F9
 	WORD $0x2e613929 // shll v9.4s, v9.4h, #16
@@ -1275,6 +1349,101 @@ part0:
 	ADD $256, R1
 	SUB $1, R17
 	CBNZ R17, part0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R22
+	CBZ R22, noHighs0
+	MOVD mulArgs_outlierArgs+outlierArgs_heads(R0), R24
+	ADD R23, R24
+	ADD R4, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e231c63 // eor v3.16b, v3.16b, v3.16b
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e251ca5 // eor v5.16b, v5.16b, v5.16b
+	WORD $0x6e261cc6 // eor v6.16b, v6.16b, v6.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<8, R1, R15
+high0_0:
+	MOVWU (R22), R17
+	AND $32, R17, R3
+	LSR $3, R3
+	NEG R3, R3
+	WORD $0x4e010c6a // dup v10.16b, w3
+	BIC $63, R17
+	ADD R15, R17
+	FMOVS 8(R22), F9
+	WORD $0x4e040529 // dup v9.4s, v9.s[0]
+	FMOVQ 0(R17), F11
+	WORD $0x6e2a456b // ushl v11.16b, v11.16b, v10.16b
+	WORD $0x4e201d6b // and v11.16b, v11.16b, v0.16b
+	WORD $0x0e29c16c // smull v12.8h, v11.8b, v9.8b
+	WORD $0x4e606983 // sadalp v3.4s, v12.8h
+	WORD $0x4e29c16c // smull2 v12.8h, v11.16b, v9.16b
+	WORD $0x4e606984 // sadalp v4.4s, v12.8h
+	FMOVQ 16(R17), F11
+	WORD $0x6e2a456b // ushl v11.16b, v11.16b, v10.16b
+	WORD $0x4e201d6b // and v11.16b, v11.16b, v0.16b
+	WORD $0x0e29c16c // smull v12.8h, v11.8b, v9.8b
+	WORD $0x4e606985 // sadalp v5.4s, v12.8h
+	WORD $0x4e29c16c // smull2 v12.8h, v11.16b, v9.16b
+	WORD $0x4e606986 // sadalp v6.4s, v12.8h
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_0
+	WORD $0x4ea4bc63 // addp v3.4s, v3.4s, v4.4s
+	WORD $0x4f285463 // shl v3.4s, v3.4s, #8
+	WORD $0x4ea38421 // add v1.4s, v1.4s, v3.4s
+	WORD $0x4ea6bca5 // addp v5.4s, v5.4s, v6.4s
+	WORD $0x4f2854a5 // shl v5.4s, v5.4s, #8
+	WORD $0x4ea58442 // add v2.4s, v2.4s, v5.4s
+noHigh0_0:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_1
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e231c63 // eor v3.16b, v3.16b, v3.16b
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e251ca5 // eor v5.16b, v5.16b, v5.16b
+	WORD $0x6e261cc6 // eor v6.16b, v6.16b, v6.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<8, R1, R15
+high0_1:
+	MOVWU (R22), R17
+	AND $32, R17, R3
+	LSR $3, R3
+	NEG R3, R3
+	WORD $0x4e010c6a // dup v10.16b, w3
+	BIC $63, R17
+	ADD R15, R17
+	FMOVS 8(R22), F9
+	WORD $0x4e040529 // dup v9.4s, v9.s[0]
+	FMOVQ 0(R17), F11
+	WORD $0x6e2a456b // ushl v11.16b, v11.16b, v10.16b
+	WORD $0x4e201d6b // and v11.16b, v11.16b, v0.16b
+	WORD $0x0e29c16c // smull v12.8h, v11.8b, v9.8b
+	WORD $0x4e606983 // sadalp v3.4s, v12.8h
+	WORD $0x4e29c16c // smull2 v12.8h, v11.16b, v9.16b
+	WORD $0x4e606984 // sadalp v4.4s, v12.8h
+	FMOVQ 16(R17), F11
+	WORD $0x6e2a456b // ushl v11.16b, v11.16b, v10.16b
+	WORD $0x4e201d6b // and v11.16b, v11.16b, v0.16b
+	WORD $0x0e29c16c // smull v12.8h, v11.8b, v9.8b
+	WORD $0x4e606985 // sadalp v5.4s, v12.8h
+	WORD $0x4e29c16c // smull2 v12.8h, v11.16b, v9.16b
+	WORD $0x4e606986 // sadalp v6.4s, v12.8h
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_1
+	WORD $0x4ea4bc63 // addp v3.4s, v3.4s, v4.4s
+	WORD $0x4f285463 // shl v3.4s, v3.4s, #8
+	WORD $0x4ea384e7 // add v7.4s, v7.4s, v3.4s
+	WORD $0x4ea6bca5 // addp v5.4s, v5.4s, v6.4s
+	WORD $0x4f2854a5 // shl v5.4s, v5.4s, #8
+	WORD $0x4ea58508 // add v8.4s, v8.4s, v5.4s
+noHigh0_1:
+noHighs0:
 	CBNZ R21, wide0
 	FMOVD 0(R1), F3
 	WORD $0x2e613863 // shll v3.4s, v3.4h, #16
@@ -1473,6 +1642,101 @@ part1:
 	ADD $256, R1
 	SUB $1, R17
 	CBNZ R17, part1
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R22
+	CBZ R22, noHighs1
+	MOVD mulArgs_outlierArgs+outlierArgs_heads(R0), R24
+	ADD R23, R24
+	ADD R4, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh1_0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e231c63 // eor v3.16b, v3.16b, v3.16b
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e251ca5 // eor v5.16b, v5.16b, v5.16b
+	WORD $0x6e261cc6 // eor v6.16b, v6.16b, v6.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<8, R1, R15
+high1_0:
+	MOVWU (R22), R17
+	AND $32, R17, R3
+	LSR $3, R3
+	NEG R3, R3
+	WORD $0x4e010c6a // dup v10.16b, w3
+	BIC $63, R17
+	ADD R15, R17
+	FMOVS 8(R22), F9
+	WORD $0x4e040529 // dup v9.4s, v9.s[0]
+	FMOVQ 32(R17), F11
+	WORD $0x6e2a456b // ushl v11.16b, v11.16b, v10.16b
+	WORD $0x4e201d6b // and v11.16b, v11.16b, v0.16b
+	WORD $0x0e29c16c // smull v12.8h, v11.8b, v9.8b
+	WORD $0x4e606983 // sadalp v3.4s, v12.8h
+	WORD $0x4e29c16c // smull2 v12.8h, v11.16b, v9.16b
+	WORD $0x4e606984 // sadalp v4.4s, v12.8h
+	FMOVQ 48(R17), F11
+	WORD $0x6e2a456b // ushl v11.16b, v11.16b, v10.16b
+	WORD $0x4e201d6b // and v11.16b, v11.16b, v0.16b
+	WORD $0x0e29c16c // smull v12.8h, v11.8b, v9.8b
+	WORD $0x4e606985 // sadalp v5.4s, v12.8h
+	WORD $0x4e29c16c // smull2 v12.8h, v11.16b, v9.16b
+	WORD $0x4e606986 // sadalp v6.4s, v12.8h
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high1_0
+	WORD $0x4ea4bc63 // addp v3.4s, v3.4s, v4.4s
+	WORD $0x4f285463 // shl v3.4s, v3.4s, #8
+	WORD $0x4ea38421 // add v1.4s, v1.4s, v3.4s
+	WORD $0x4ea6bca5 // addp v5.4s, v5.4s, v6.4s
+	WORD $0x4f2854a5 // shl v5.4s, v5.4s, #8
+	WORD $0x4ea58442 // add v2.4s, v2.4s, v5.4s
+noHigh1_0:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh1_1
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e231c63 // eor v3.16b, v3.16b, v3.16b
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e251ca5 // eor v5.16b, v5.16b, v5.16b
+	WORD $0x6e261cc6 // eor v6.16b, v6.16b, v6.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<8, R1, R15
+high1_1:
+	MOVWU (R22), R17
+	AND $32, R17, R3
+	LSR $3, R3
+	NEG R3, R3
+	WORD $0x4e010c6a // dup v10.16b, w3
+	BIC $63, R17
+	ADD R15, R17
+	FMOVS 8(R22), F9
+	WORD $0x4e040529 // dup v9.4s, v9.s[0]
+	FMOVQ 32(R17), F11
+	WORD $0x6e2a456b // ushl v11.16b, v11.16b, v10.16b
+	WORD $0x4e201d6b // and v11.16b, v11.16b, v0.16b
+	WORD $0x0e29c16c // smull v12.8h, v11.8b, v9.8b
+	WORD $0x4e606983 // sadalp v3.4s, v12.8h
+	WORD $0x4e29c16c // smull2 v12.8h, v11.16b, v9.16b
+	WORD $0x4e606984 // sadalp v4.4s, v12.8h
+	FMOVQ 48(R17), F11
+	WORD $0x6e2a456b // ushl v11.16b, v11.16b, v10.16b
+	WORD $0x4e201d6b // and v11.16b, v11.16b, v0.16b
+	WORD $0x0e29c16c // smull v12.8h, v11.8b, v9.8b
+	WORD $0x4e606985 // sadalp v5.4s, v12.8h
+	WORD $0x4e29c16c // smull2 v12.8h, v11.16b, v9.16b
+	WORD $0x4e606986 // sadalp v6.4s, v12.8h
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high1_1
+	WORD $0x4ea4bc63 // addp v3.4s, v3.4s, v4.4s
+	WORD $0x4f285463 // shl v3.4s, v3.4s, #8
+	WORD $0x4ea384e7 // add v7.4s, v7.4s, v3.4s
+	WORD $0x4ea6bca5 // addp v5.4s, v5.4s, v6.4s
+	WORD $0x4f2854a5 // shl v5.4s, v5.4s, #8
+	WORD $0x4ea58508 // add v8.4s, v8.4s, v5.4s
+noHigh1_1:
+noHighs1:
 	CBNZ R21, wide1
 	FMOVD 16(R1), F3
 	WORD $0x2e613863 // shll v3.4s, v3.4h, #16
@@ -1742,6 +2006,146 @@ part0:
 	ADD $256, R1
 	SUB $1, R17
 	CBNZ R17, part0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R22
+	CBZ R22, noHighs0
+	MOVD mulArgs_outlierArgs+outlierArgs_heads(R0), R24
+	ADD R23, R24
+	ADD R4, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e231c63 // eor v3.16b, v3.16b, v3.16b
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e251ca5 // eor v5.16b, v5.16b, v5.16b
+	WORD $0x6e261cc6 // eor v6.16b, v6.16b, v6.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<8, R1, R15
+high0_0:
+	MOVWU (R22), R17
+	AND $32, R17, R3
+	LSR $3, R3
+	NEG R3, R3
+	WORD $0x4e010c6a // dup v10.16b, w3
+	BIC $63, R17
+	ADD R15, R17
+	FMOVS 8(R22), F9
+	WORD $0x4e040529 // dup v9.4s, v9.s[0]
+	FMOVQ 0(R17), F11
+	WORD $0x6e2a456b // ushl v11.16b, v11.16b, v10.16b
+	WORD $0x4e201d6b // and v11.16b, v11.16b, v0.16b
+	WORD $0x0e29c16c // smull v12.8h, v11.8b, v9.8b
+	WORD $0x4e606983 // sadalp v3.4s, v12.8h
+	WORD $0x4e29c16c // smull2 v12.8h, v11.16b, v9.16b
+	WORD $0x4e606984 // sadalp v4.4s, v12.8h
+	FMOVQ 16(R17), F11
+	WORD $0x6e2a456b // ushl v11.16b, v11.16b, v10.16b
+	WORD $0x4e201d6b // and v11.16b, v11.16b, v0.16b
+	WORD $0x0e29c16c // smull v12.8h, v11.8b, v9.8b
+	WORD $0x4e606985 // sadalp v5.4s, v12.8h
+	WORD $0x4e29c16c // smull2 v12.8h, v11.16b, v9.16b
+	WORD $0x4e606986 // sadalp v6.4s, v12.8h
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_0
+	WORD $0x4ea4bc63 // addp v3.4s, v3.4s, v4.4s
+	WORD $0x4f285463 // shl v3.4s, v3.4s, #8
+	WORD $0x4ea38421 // add v1.4s, v1.4s, v3.4s
+	WORD $0x4ea6bca5 // addp v5.4s, v5.4s, v6.4s
+	WORD $0x4f2854a5 // shl v5.4s, v5.4s, #8
+	WORD $0x4ea58442 // add v2.4s, v2.4s, v5.4s
+noHigh0_0:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_1
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e231c63 // eor v3.16b, v3.16b, v3.16b
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e251ca5 // eor v5.16b, v5.16b, v5.16b
+	WORD $0x6e261cc6 // eor v6.16b, v6.16b, v6.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<8, R1, R15
+high0_1:
+	MOVWU (R22), R17
+	AND $32, R17, R3
+	LSR $3, R3
+	NEG R3, R3
+	WORD $0x4e010c6a // dup v10.16b, w3
+	BIC $63, R17
+	ADD R15, R17
+	FMOVS 8(R22), F9
+	WORD $0x4e040529 // dup v9.4s, v9.s[0]
+	FMOVQ 0(R17), F11
+	WORD $0x6e2a456b // ushl v11.16b, v11.16b, v10.16b
+	WORD $0x4e201d6b // and v11.16b, v11.16b, v0.16b
+	WORD $0x0e29c16c // smull v12.8h, v11.8b, v9.8b
+	WORD $0x4e606983 // sadalp v3.4s, v12.8h
+	WORD $0x4e29c16c // smull2 v12.8h, v11.16b, v9.16b
+	WORD $0x4e606984 // sadalp v4.4s, v12.8h
+	FMOVQ 16(R17), F11
+	WORD $0x6e2a456b // ushl v11.16b, v11.16b, v10.16b
+	WORD $0x4e201d6b // and v11.16b, v11.16b, v0.16b
+	WORD $0x0e29c16c // smull v12.8h, v11.8b, v9.8b
+	WORD $0x4e606985 // sadalp v5.4s, v12.8h
+	WORD $0x4e29c16c // smull2 v12.8h, v11.16b, v9.16b
+	WORD $0x4e606986 // sadalp v6.4s, v12.8h
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_1
+	WORD $0x4ea4bc63 // addp v3.4s, v3.4s, v4.4s
+	WORD $0x4f285463 // shl v3.4s, v3.4s, #8
+	WORD $0x4ea384e7 // add v7.4s, v7.4s, v3.4s
+	WORD $0x4ea6bca5 // addp v5.4s, v5.4s, v6.4s
+	WORD $0x4f2854a5 // shl v5.4s, v5.4s, #8
+	WORD $0x4ea58508 // add v8.4s, v8.4s, v5.4s
+noHigh0_1:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_2
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e231c63 // eor v3.16b, v3.16b, v3.16b
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e251ca5 // eor v5.16b, v5.16b, v5.16b
+	WORD $0x6e261cc6 // eor v6.16b, v6.16b, v6.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<8, R1, R15
+high0_2:
+	MOVWU (R22), R17
+	AND $32, R17, R3
+	LSR $3, R3
+	NEG R3, R3
+	WORD $0x4e010c6a // dup v10.16b, w3
+	BIC $63, R17
+	ADD R15, R17
+	FMOVS 8(R22), F9
+	WORD $0x4e040529 // dup v9.4s, v9.s[0]
+	FMOVQ 0(R17), F11
+	WORD $0x6e2a456b // ushl v11.16b, v11.16b, v10.16b
+	WORD $0x4e201d6b // and v11.16b, v11.16b, v0.16b
+	WORD $0x0e29c16c // smull v12.8h, v11.8b, v9.8b
+	WORD $0x4e606983 // sadalp v3.4s, v12.8h
+	WORD $0x4e29c16c // smull2 v12.8h, v11.16b, v9.16b
+	WORD $0x4e606984 // sadalp v4.4s, v12.8h
+	FMOVQ 16(R17), F11
+	WORD $0x6e2a456b // ushl v11.16b, v11.16b, v10.16b
+	WORD $0x4e201d6b // and v11.16b, v11.16b, v0.16b
+	WORD $0x0e29c16c // smull v12.8h, v11.8b, v9.8b
+	WORD $0x4e606985 // sadalp v5.4s, v12.8h
+	WORD $0x4e29c16c // smull2 v12.8h, v11.16b, v9.16b
+	WORD $0x4e606986 // sadalp v6.4s, v12.8h
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_2
+	WORD $0x4ea4bc63 // addp v3.4s, v3.4s, v4.4s
+	WORD $0x4f285463 // shl v3.4s, v3.4s, #8
+	WORD $0x4ea385ad // add v13.4s, v13.4s, v3.4s
+	WORD $0x4ea6bca5 // addp v5.4s, v5.4s, v6.4s
+	WORD $0x4f2854a5 // shl v5.4s, v5.4s, #8
+	WORD $0x4ea585ce // add v14.4s, v14.4s, v5.4s
+noHigh0_2:
+noHighs0:
 	CBNZ R21, wide0
 	FMOVD 0(R1), F3
 	WORD $0x2e613863 // shll v3.4s, v3.4h, #16
@@ -2010,6 +2414,146 @@ part1:
 	ADD $256, R1
 	SUB $1, R17
 	CBNZ R17, part1
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R22
+	CBZ R22, noHighs1
+	MOVD mulArgs_outlierArgs+outlierArgs_heads(R0), R24
+	ADD R23, R24
+	ADD R4, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh1_0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e231c63 // eor v3.16b, v3.16b, v3.16b
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e251ca5 // eor v5.16b, v5.16b, v5.16b
+	WORD $0x6e261cc6 // eor v6.16b, v6.16b, v6.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<8, R1, R15
+high1_0:
+	MOVWU (R22), R17
+	AND $32, R17, R3
+	LSR $3, R3
+	NEG R3, R3
+	WORD $0x4e010c6a // dup v10.16b, w3
+	BIC $63, R17
+	ADD R15, R17
+	FMOVS 8(R22), F9
+	WORD $0x4e040529 // dup v9.4s, v9.s[0]
+	FMOVQ 32(R17), F11
+	WORD $0x6e2a456b // ushl v11.16b, v11.16b, v10.16b
+	WORD $0x4e201d6b // and v11.16b, v11.16b, v0.16b
+	WORD $0x0e29c16c // smull v12.8h, v11.8b, v9.8b
+	WORD $0x4e606983 // sadalp v3.4s, v12.8h
+	WORD $0x4e29c16c // smull2 v12.8h, v11.16b, v9.16b
+	WORD $0x4e606984 // sadalp v4.4s, v12.8h
+	FMOVQ 48(R17), F11
+	WORD $0x6e2a456b // ushl v11.16b, v11.16b, v10.16b
+	WORD $0x4e201d6b // and v11.16b, v11.16b, v0.16b
+	WORD $0x0e29c16c // smull v12.8h, v11.8b, v9.8b
+	WORD $0x4e606985 // sadalp v5.4s, v12.8h
+	WORD $0x4e29c16c // smull2 v12.8h, v11.16b, v9.16b
+	WORD $0x4e606986 // sadalp v6.4s, v12.8h
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high1_0
+	WORD $0x4ea4bc63 // addp v3.4s, v3.4s, v4.4s
+	WORD $0x4f285463 // shl v3.4s, v3.4s, #8
+	WORD $0x4ea38421 // add v1.4s, v1.4s, v3.4s
+	WORD $0x4ea6bca5 // addp v5.4s, v5.4s, v6.4s
+	WORD $0x4f2854a5 // shl v5.4s, v5.4s, #8
+	WORD $0x4ea58442 // add v2.4s, v2.4s, v5.4s
+noHigh1_0:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh1_1
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e231c63 // eor v3.16b, v3.16b, v3.16b
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e251ca5 // eor v5.16b, v5.16b, v5.16b
+	WORD $0x6e261cc6 // eor v6.16b, v6.16b, v6.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<8, R1, R15
+high1_1:
+	MOVWU (R22), R17
+	AND $32, R17, R3
+	LSR $3, R3
+	NEG R3, R3
+	WORD $0x4e010c6a // dup v10.16b, w3
+	BIC $63, R17
+	ADD R15, R17
+	FMOVS 8(R22), F9
+	WORD $0x4e040529 // dup v9.4s, v9.s[0]
+	FMOVQ 32(R17), F11
+	WORD $0x6e2a456b // ushl v11.16b, v11.16b, v10.16b
+	WORD $0x4e201d6b // and v11.16b, v11.16b, v0.16b
+	WORD $0x0e29c16c // smull v12.8h, v11.8b, v9.8b
+	WORD $0x4e606983 // sadalp v3.4s, v12.8h
+	WORD $0x4e29c16c // smull2 v12.8h, v11.16b, v9.16b
+	WORD $0x4e606984 // sadalp v4.4s, v12.8h
+	FMOVQ 48(R17), F11
+	WORD $0x6e2a456b // ushl v11.16b, v11.16b, v10.16b
+	WORD $0x4e201d6b // and v11.16b, v11.16b, v0.16b
+	WORD $0x0e29c16c // smull v12.8h, v11.8b, v9.8b
+	WORD $0x4e606985 // sadalp v5.4s, v12.8h
+	WORD $0x4e29c16c // smull2 v12.8h, v11.16b, v9.16b
+	WORD $0x4e606986 // sadalp v6.4s, v12.8h
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high1_1
+	WORD $0x4ea4bc63 // addp v3.4s, v3.4s, v4.4s
+	WORD $0x4f285463 // shl v3.4s, v3.4s, #8
+	WORD $0x4ea384e7 // add v7.4s, v7.4s, v3.4s
+	WORD $0x4ea6bca5 // addp v5.4s, v5.4s, v6.4s
+	WORD $0x4f2854a5 // shl v5.4s, v5.4s, #8
+	WORD $0x4ea58508 // add v8.4s, v8.4s, v5.4s
+noHigh1_1:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh1_2
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e231c63 // eor v3.16b, v3.16b, v3.16b
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e251ca5 // eor v5.16b, v5.16b, v5.16b
+	WORD $0x6e261cc6 // eor v6.16b, v6.16b, v6.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<8, R1, R15
+high1_2:
+	MOVWU (R22), R17
+	AND $32, R17, R3
+	LSR $3, R3
+	NEG R3, R3
+	WORD $0x4e010c6a // dup v10.16b, w3
+	BIC $63, R17
+	ADD R15, R17
+	FMOVS 8(R22), F9
+	WORD $0x4e040529 // dup v9.4s, v9.s[0]
+	FMOVQ 32(R17), F11
+	WORD $0x6e2a456b // ushl v11.16b, v11.16b, v10.16b
+	WORD $0x4e201d6b // and v11.16b, v11.16b, v0.16b
+	WORD $0x0e29c16c // smull v12.8h, v11.8b, v9.8b
+	WORD $0x4e606983 // sadalp v3.4s, v12.8h
+	WORD $0x4e29c16c // smull2 v12.8h, v11.16b, v9.16b
+	WORD $0x4e606984 // sadalp v4.4s, v12.8h
+	FMOVQ 48(R17), F11
+	WORD $0x6e2a456b // ushl v11.16b, v11.16b, v10.16b
+	WORD $0x4e201d6b // and v11.16b, v11.16b, v0.16b
+	WORD $0x0e29c16c // smull v12.8h, v11.8b, v9.8b
+	WORD $0x4e606985 // sadalp v5.4s, v12.8h
+	WORD $0x4e29c16c // smull2 v12.8h, v11.16b, v9.16b
+	WORD $0x4e606986 // sadalp v6.4s, v12.8h
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high1_2
+	WORD $0x4ea4bc63 // addp v3.4s, v3.4s, v4.4s
+	WORD $0x4f285463 // shl v3.4s, v3.4s, #8
+	WORD $0x4ea385ad // add v13.4s, v13.4s, v3.4s
+	WORD $0x4ea6bca5 // addp v5.4s, v5.4s, v6.4s
+	WORD $0x4f2854a5 // shl v5.4s, v5.4s, #8
+	WORD $0x4ea585ce // add v14.4s, v14.4s, v5.4s
+noHigh1_2:
+noHighs1:
 	CBNZ R21, wide1
 	FMOVD 16(R1), F3
 	WORD $0x2e613863 // shll v3.4s, v3.4h, #16
@@ -2214,6 +2758,79 @@ part0:
 	WORD $0x4eaf8529 // add v9.4s, v9.4s, v15.4s
 	WORD $0x4eacbd6b // addp v11.4s, v11.4s, v12.4s
 	WORD $0x4eaf856b // add v11.4s, v11.4s, v15.4s
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R22
+	CBZ R22, noHighs0
+	MOVD mulArgs_outlierArgs+outlierArgs_heads(R0), R24
+	ADD R23, R24
+	ADD R4, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e261cc6 // eor v6.16b, v6.16b, v6.16b
+	WORD $0x6e281d08 // eor v8.16b, v8.16b, v8.16b
+	WORD $0x6e2a1d4a // eor v10.16b, v10.16b, v10.16b
+	WORD $0x6e2c1d8c // eor v12.16b, v12.16b, v12.16b
+	WORD $0x6e2d1dad // eor v13.16b, v13.16b, v13.16b
+	WORD $0x6e2e1dce // eor v14.16b, v14.16b, v14.16b
+	WORD $0x6e2f1def // eor v15.16b, v15.16b, v15.16b
+	WORD $0x6e301e10 // eor v16.16b, v16.16b, v16.16b
+	WORD $0x6e311e31 // eor v17.16b, v17.16b, v17.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<9, R1, R15
+high0_0:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F18
+	WORD $0x4e040652 // dup v18.4s, v18.s[0]
+	FMOVQ 0(R17), F20
+	WORD $0x6e201e94 // eor v20.16b, v20.16b, v0.16b
+	WORD $0x0e32c295 // smull v21.8h, v20.8b, v18.8b
+	WORD $0x4e606aa6 // sadalp v6.4s, v21.8h
+	WORD $0x4e32c295 // smull2 v21.8h, v20.16b, v18.16b
+	WORD $0x4e606aa8 // sadalp v8.4s, v21.8h
+	FMOVQ 16(R17), F20
+	WORD $0x6e201e94 // eor v20.16b, v20.16b, v0.16b
+	WORD $0x0e32c295 // smull v21.8h, v20.8b, v18.8b
+	WORD $0x4e606aaa // sadalp v10.4s, v21.8h
+	WORD $0x4e32c295 // smull2 v21.8h, v20.16b, v18.16b
+	WORD $0x4e606aac // sadalp v12.4s, v21.8h
+	FMOVQ 32(R17), F20
+	WORD $0x6e201e94 // eor v20.16b, v20.16b, v0.16b
+	WORD $0x0e32c295 // smull v21.8h, v20.8b, v18.8b
+	WORD $0x4e606aad // sadalp v13.4s, v21.8h
+	WORD $0x4e32c295 // smull2 v21.8h, v20.16b, v18.16b
+	WORD $0x4e606aae // sadalp v14.4s, v21.8h
+	FMOVQ 48(R17), F20
+	WORD $0x6e201e94 // eor v20.16b, v20.16b, v0.16b
+	WORD $0x0e32c295 // smull v21.8h, v20.8b, v18.8b
+	WORD $0x4e606aaf // sadalp v15.4s, v21.8h
+	WORD $0x4e32c295 // smull2 v21.8h, v20.16b, v18.16b
+	WORD $0x4e606ab0 // sadalp v16.4s, v21.8h
+	WORD $0x0e32c015 // smull v21.8h, v0.8b, v18.8b
+	WORD $0x4e606ab1 // sadalp v17.4s, v21.8h
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_0
+	WORD $0x4eb1be31 // addp v17.4s, v17.4s, v17.4s
+	WORD $0x4ea8bcc6 // addp v6.4s, v6.4s, v8.4s
+	WORD $0x6eb184c6 // sub v6.4s, v6.4s, v17.4s
+	WORD $0x4f2854c6 // shl v6.4s, v6.4s, #8
+	WORD $0x4ea684a5 // add v5.4s, v5.4s, v6.4s
+	WORD $0x4eacbd4a // addp v10.4s, v10.4s, v12.4s
+	WORD $0x6eb1854a // sub v10.4s, v10.4s, v17.4s
+	WORD $0x4f28554a // shl v10.4s, v10.4s, #8
+	WORD $0x4eaa84e7 // add v7.4s, v7.4s, v10.4s
+	WORD $0x4eaebdad // addp v13.4s, v13.4s, v14.4s
+	WORD $0x6eb185ad // sub v13.4s, v13.4s, v17.4s
+	WORD $0x4f2855ad // shl v13.4s, v13.4s, #8
+	WORD $0x4ead8529 // add v9.4s, v9.4s, v13.4s
+	WORD $0x4eb0bdef // addp v15.4s, v15.4s, v16.4s
+	WORD $0x6eb185ef // sub v15.4s, v15.4s, v17.4s
+	WORD $0x4f2855ef // shl v15.4s, v15.4s, #8
+	WORD $0x4eaf856b // add v11.4s, v11.4s, v15.4s
+noHigh0_0:
+noHighs0:
 	CBNZ R21, wide0
 	FMOVD 0(R1), F6
 	WORD $0x2e6138c6 // shll v6.4s, v6.4h, #16
@@ -2405,6 +3022,99 @@ part0:
 	WORD $0x4ead84a5 // add v5.4s, v5.4s, v13.4s
 	WORD $0x4ea8bce7 // addp v7.4s, v7.4s, v8.4s
 	WORD $0x4ead84e7 // add v7.4s, v7.4s, v13.4s
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R22
+	CBZ R22, noHighs0
+	MOVD mulArgs_outlierArgs+outlierArgs_heads(R0), R24
+	ADD R23, R24
+	ADD R4, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e221c42 // eor v2.16b, v2.16b, v2.16b
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e261cc6 // eor v6.16b, v6.16b, v6.16b
+	WORD $0x6e281d08 // eor v8.16b, v8.16b, v8.16b
+	WORD $0x6e291d29 // eor v9.16b, v9.16b, v9.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<9, R1, R15
+high0_0:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F10
+	WORD $0x4e04054a // dup v10.4s, v10.s[0]
+	FMOVQ 0(R17), F12
+	WORD $0x6e201d8c // eor v12.16b, v12.16b, v0.16b
+	WORD $0x0e2ac18d // smull v13.8h, v12.8b, v10.8b
+	WORD $0x4e6069a2 // sadalp v2.4s, v13.8h
+	WORD $0x4e2ac18d // smull2 v13.8h, v12.16b, v10.16b
+	WORD $0x4e6069a4 // sadalp v4.4s, v13.8h
+	FMOVQ 16(R17), F12
+	WORD $0x6e201d8c // eor v12.16b, v12.16b, v0.16b
+	WORD $0x0e2ac18d // smull v13.8h, v12.8b, v10.8b
+	WORD $0x4e6069a6 // sadalp v6.4s, v13.8h
+	WORD $0x4e2ac18d // smull2 v13.8h, v12.16b, v10.16b
+	WORD $0x4e6069a8 // sadalp v8.4s, v13.8h
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x4e6069a9 // sadalp v9.4s, v13.8h
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_0
+	WORD $0x4ea9bd29 // addp v9.4s, v9.4s, v9.4s
+	WORD $0x4ea4bc42 // addp v2.4s, v2.4s, v4.4s
+	WORD $0x6ea98442 // sub v2.4s, v2.4s, v9.4s
+	WORD $0x4f285442 // shl v2.4s, v2.4s, #8
+	WORD $0x4ea28421 // add v1.4s, v1.4s, v2.4s
+	WORD $0x4ea8bcc6 // addp v6.4s, v6.4s, v8.4s
+	WORD $0x6ea984c6 // sub v6.4s, v6.4s, v9.4s
+	WORD $0x4f2854c6 // shl v6.4s, v6.4s, #8
+	WORD $0x4ea68463 // add v3.4s, v3.4s, v6.4s
+noHigh0_0:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_1
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e221c42 // eor v2.16b, v2.16b, v2.16b
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e261cc6 // eor v6.16b, v6.16b, v6.16b
+	WORD $0x6e281d08 // eor v8.16b, v8.16b, v8.16b
+	WORD $0x6e291d29 // eor v9.16b, v9.16b, v9.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<9, R1, R15
+high0_1:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F10
+	WORD $0x4e04054a // dup v10.4s, v10.s[0]
+	FMOVQ 0(R17), F12
+	WORD $0x6e201d8c // eor v12.16b, v12.16b, v0.16b
+	WORD $0x0e2ac18d // smull v13.8h, v12.8b, v10.8b
+	WORD $0x4e6069a2 // sadalp v2.4s, v13.8h
+	WORD $0x4e2ac18d // smull2 v13.8h, v12.16b, v10.16b
+	WORD $0x4e6069a4 // sadalp v4.4s, v13.8h
+	FMOVQ 16(R17), F12
+	WORD $0x6e201d8c // eor v12.16b, v12.16b, v0.16b
+	WORD $0x0e2ac18d // smull v13.8h, v12.8b, v10.8b
+	WORD $0x4e6069a6 // sadalp v6.4s, v13.8h
+	WORD $0x4e2ac18d // smull2 v13.8h, v12.16b, v10.16b
+	WORD $0x4e6069a8 // sadalp v8.4s, v13.8h
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x4e6069a9 // sadalp v9.4s, v13.8h
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_1
+	WORD $0x4ea9bd29 // addp v9.4s, v9.4s, v9.4s
+	WORD $0x4ea4bc42 // addp v2.4s, v2.4s, v4.4s
+	WORD $0x6ea98442 // sub v2.4s, v2.4s, v9.4s
+	WORD $0x4f285442 // shl v2.4s, v2.4s, #8
+	WORD $0x4ea284a5 // add v5.4s, v5.4s, v2.4s
+	WORD $0x4ea8bcc6 // addp v6.4s, v6.4s, v8.4s
+	WORD $0x6ea984c6 // sub v6.4s, v6.4s, v9.4s
+	WORD $0x4f2854c6 // shl v6.4s, v6.4s, #8
+	WORD $0x4ea684e7 // add v7.4s, v7.4s, v6.4s
+noHigh0_1:
+noHighs0:
 	CBNZ R21, wide0
 	FMOVD 0(R1), F2
 	WORD $0x2e613842 // shll v2.4s, v2.4h, #16
@@ -2574,6 +3284,99 @@ part1:
 	WORD $0x4ead84a5 // add v5.4s, v5.4s, v13.4s
 	WORD $0x4ea8bce7 // addp v7.4s, v7.4s, v8.4s
 	WORD $0x4ead84e7 // add v7.4s, v7.4s, v13.4s
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R22
+	CBZ R22, noHighs1
+	MOVD mulArgs_outlierArgs+outlierArgs_heads(R0), R24
+	ADD R23, R24
+	ADD R4, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh1_0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e221c42 // eor v2.16b, v2.16b, v2.16b
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e261cc6 // eor v6.16b, v6.16b, v6.16b
+	WORD $0x6e281d08 // eor v8.16b, v8.16b, v8.16b
+	WORD $0x6e291d29 // eor v9.16b, v9.16b, v9.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<9, R1, R15
+high1_0:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F10
+	WORD $0x4e04054a // dup v10.4s, v10.s[0]
+	FMOVQ 32(R17), F12
+	WORD $0x6e201d8c // eor v12.16b, v12.16b, v0.16b
+	WORD $0x0e2ac18d // smull v13.8h, v12.8b, v10.8b
+	WORD $0x4e6069a2 // sadalp v2.4s, v13.8h
+	WORD $0x4e2ac18d // smull2 v13.8h, v12.16b, v10.16b
+	WORD $0x4e6069a4 // sadalp v4.4s, v13.8h
+	FMOVQ 48(R17), F12
+	WORD $0x6e201d8c // eor v12.16b, v12.16b, v0.16b
+	WORD $0x0e2ac18d // smull v13.8h, v12.8b, v10.8b
+	WORD $0x4e6069a6 // sadalp v6.4s, v13.8h
+	WORD $0x4e2ac18d // smull2 v13.8h, v12.16b, v10.16b
+	WORD $0x4e6069a8 // sadalp v8.4s, v13.8h
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x4e6069a9 // sadalp v9.4s, v13.8h
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high1_0
+	WORD $0x4ea9bd29 // addp v9.4s, v9.4s, v9.4s
+	WORD $0x4ea4bc42 // addp v2.4s, v2.4s, v4.4s
+	WORD $0x6ea98442 // sub v2.4s, v2.4s, v9.4s
+	WORD $0x4f285442 // shl v2.4s, v2.4s, #8
+	WORD $0x4ea28421 // add v1.4s, v1.4s, v2.4s
+	WORD $0x4ea8bcc6 // addp v6.4s, v6.4s, v8.4s
+	WORD $0x6ea984c6 // sub v6.4s, v6.4s, v9.4s
+	WORD $0x4f2854c6 // shl v6.4s, v6.4s, #8
+	WORD $0x4ea68463 // add v3.4s, v3.4s, v6.4s
+noHigh1_0:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh1_1
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e221c42 // eor v2.16b, v2.16b, v2.16b
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e261cc6 // eor v6.16b, v6.16b, v6.16b
+	WORD $0x6e281d08 // eor v8.16b, v8.16b, v8.16b
+	WORD $0x6e291d29 // eor v9.16b, v9.16b, v9.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<9, R1, R15
+high1_1:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F10
+	WORD $0x4e04054a // dup v10.4s, v10.s[0]
+	FMOVQ 32(R17), F12
+	WORD $0x6e201d8c // eor v12.16b, v12.16b, v0.16b
+	WORD $0x0e2ac18d // smull v13.8h, v12.8b, v10.8b
+	WORD $0x4e6069a2 // sadalp v2.4s, v13.8h
+	WORD $0x4e2ac18d // smull2 v13.8h, v12.16b, v10.16b
+	WORD $0x4e6069a4 // sadalp v4.4s, v13.8h
+	FMOVQ 48(R17), F12
+	WORD $0x6e201d8c // eor v12.16b, v12.16b, v0.16b
+	WORD $0x0e2ac18d // smull v13.8h, v12.8b, v10.8b
+	WORD $0x4e6069a6 // sadalp v6.4s, v13.8h
+	WORD $0x4e2ac18d // smull2 v13.8h, v12.16b, v10.16b
+	WORD $0x4e6069a8 // sadalp v8.4s, v13.8h
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x4e6069a9 // sadalp v9.4s, v13.8h
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high1_1
+	WORD $0x4ea9bd29 // addp v9.4s, v9.4s, v9.4s
+	WORD $0x4ea4bc42 // addp v2.4s, v2.4s, v4.4s
+	WORD $0x6ea98442 // sub v2.4s, v2.4s, v9.4s
+	WORD $0x4f285442 // shl v2.4s, v2.4s, #8
+	WORD $0x4ea284a5 // add v5.4s, v5.4s, v2.4s
+	WORD $0x4ea8bcc6 // addp v6.4s, v6.4s, v8.4s
+	WORD $0x6ea984c6 // sub v6.4s, v6.4s, v9.4s
+	WORD $0x4f2854c6 // shl v6.4s, v6.4s, #8
+	WORD $0x4ea684e7 // add v7.4s, v7.4s, v6.4s
+noHigh1_1:
+noHighs1:
 	CBNZ R21, wide1
 	FMOVD 16(R1), F2
 	WORD $0x2e613842 // shll v2.4s, v2.4h, #16
@@ -2804,6 +3607,143 @@ part0:
 	WORD $0x4eb38529 // add v9.4s, v9.4s, v19.4s
 	WORD $0x4eacbd6b // addp v11.4s, v11.4s, v12.4s
 	WORD $0x4eb3856b // add v11.4s, v11.4s, v19.4s
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R22
+	CBZ R22, noHighs0
+	MOVD mulArgs_outlierArgs+outlierArgs_heads(R0), R24
+	ADD R23, R24
+	ADD R4, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e221c42 // eor v2.16b, v2.16b, v2.16b
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e261cc6 // eor v6.16b, v6.16b, v6.16b
+	WORD $0x6e281d08 // eor v8.16b, v8.16b, v8.16b
+	WORD $0x6e2a1d4a // eor v10.16b, v10.16b, v10.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<9, R1, R15
+high0_0:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F12
+	WORD $0x4e04058c // dup v12.4s, v12.s[0]
+	FMOVQ 0(R17), F14
+	WORD $0x6e201dce // eor v14.16b, v14.16b, v0.16b
+	WORD $0x0e2cc1cf // smull v15.8h, v14.8b, v12.8b
+	WORD $0x4e6069e2 // sadalp v2.4s, v15.8h
+	WORD $0x4e2cc1cf // smull2 v15.8h, v14.16b, v12.16b
+	WORD $0x4e6069e4 // sadalp v4.4s, v15.8h
+	FMOVQ 16(R17), F14
+	WORD $0x6e201dce // eor v14.16b, v14.16b, v0.16b
+	WORD $0x0e2cc1cf // smull v15.8h, v14.8b, v12.8b
+	WORD $0x4e6069e6 // sadalp v6.4s, v15.8h
+	WORD $0x4e2cc1cf // smull2 v15.8h, v14.16b, v12.16b
+	WORD $0x4e6069e8 // sadalp v8.4s, v15.8h
+	WORD $0x0e2cc00f // smull v15.8h, v0.8b, v12.8b
+	WORD $0x4e6069ea // sadalp v10.4s, v15.8h
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_0
+	WORD $0x4eaabd4a // addp v10.4s, v10.4s, v10.4s
+	WORD $0x4ea4bc42 // addp v2.4s, v2.4s, v4.4s
+	WORD $0x6eaa8442 // sub v2.4s, v2.4s, v10.4s
+	WORD $0x4f285442 // shl v2.4s, v2.4s, #8
+	WORD $0x4ea28421 // add v1.4s, v1.4s, v2.4s
+	WORD $0x4ea8bcc6 // addp v6.4s, v6.4s, v8.4s
+	WORD $0x6eaa84c6 // sub v6.4s, v6.4s, v10.4s
+	WORD $0x4f2854c6 // shl v6.4s, v6.4s, #8
+	WORD $0x4ea68463 // add v3.4s, v3.4s, v6.4s
+noHigh0_0:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_1
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e221c42 // eor v2.16b, v2.16b, v2.16b
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e261cc6 // eor v6.16b, v6.16b, v6.16b
+	WORD $0x6e281d08 // eor v8.16b, v8.16b, v8.16b
+	WORD $0x6e2a1d4a // eor v10.16b, v10.16b, v10.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<9, R1, R15
+high0_1:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F12
+	WORD $0x4e04058c // dup v12.4s, v12.s[0]
+	FMOVQ 0(R17), F14
+	WORD $0x6e201dce // eor v14.16b, v14.16b, v0.16b
+	WORD $0x0e2cc1cf // smull v15.8h, v14.8b, v12.8b
+	WORD $0x4e6069e2 // sadalp v2.4s, v15.8h
+	WORD $0x4e2cc1cf // smull2 v15.8h, v14.16b, v12.16b
+	WORD $0x4e6069e4 // sadalp v4.4s, v15.8h
+	FMOVQ 16(R17), F14
+	WORD $0x6e201dce // eor v14.16b, v14.16b, v0.16b
+	WORD $0x0e2cc1cf // smull v15.8h, v14.8b, v12.8b
+	WORD $0x4e6069e6 // sadalp v6.4s, v15.8h
+	WORD $0x4e2cc1cf // smull2 v15.8h, v14.16b, v12.16b
+	WORD $0x4e6069e8 // sadalp v8.4s, v15.8h
+	WORD $0x0e2cc00f // smull v15.8h, v0.8b, v12.8b
+	WORD $0x4e6069ea // sadalp v10.4s, v15.8h
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_1
+	WORD $0x4eaabd4a // addp v10.4s, v10.4s, v10.4s
+	WORD $0x4ea4bc42 // addp v2.4s, v2.4s, v4.4s
+	WORD $0x6eaa8442 // sub v2.4s, v2.4s, v10.4s
+	WORD $0x4f285442 // shl v2.4s, v2.4s, #8
+	WORD $0x4ea284a5 // add v5.4s, v5.4s, v2.4s
+	WORD $0x4ea8bcc6 // addp v6.4s, v6.4s, v8.4s
+	WORD $0x6eaa84c6 // sub v6.4s, v6.4s, v10.4s
+	WORD $0x4f2854c6 // shl v6.4s, v6.4s, #8
+	WORD $0x4ea684e7 // add v7.4s, v7.4s, v6.4s
+noHigh0_1:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_2
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e221c42 // eor v2.16b, v2.16b, v2.16b
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e261cc6 // eor v6.16b, v6.16b, v6.16b
+	WORD $0x6e281d08 // eor v8.16b, v8.16b, v8.16b
+	WORD $0x6e2a1d4a // eor v10.16b, v10.16b, v10.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<9, R1, R15
+high0_2:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F12
+	WORD $0x4e04058c // dup v12.4s, v12.s[0]
+	FMOVQ 0(R17), F14
+	WORD $0x6e201dce // eor v14.16b, v14.16b, v0.16b
+	WORD $0x0e2cc1cf // smull v15.8h, v14.8b, v12.8b
+	WORD $0x4e6069e2 // sadalp v2.4s, v15.8h
+	WORD $0x4e2cc1cf // smull2 v15.8h, v14.16b, v12.16b
+	WORD $0x4e6069e4 // sadalp v4.4s, v15.8h
+	FMOVQ 16(R17), F14
+	WORD $0x6e201dce // eor v14.16b, v14.16b, v0.16b
+	WORD $0x0e2cc1cf // smull v15.8h, v14.8b, v12.8b
+	WORD $0x4e6069e6 // sadalp v6.4s, v15.8h
+	WORD $0x4e2cc1cf // smull2 v15.8h, v14.16b, v12.16b
+	WORD $0x4e6069e8 // sadalp v8.4s, v15.8h
+	WORD $0x0e2cc00f // smull v15.8h, v0.8b, v12.8b
+	WORD $0x4e6069ea // sadalp v10.4s, v15.8h
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_2
+	WORD $0x4eaabd4a // addp v10.4s, v10.4s, v10.4s
+	WORD $0x4ea4bc42 // addp v2.4s, v2.4s, v4.4s
+	WORD $0x6eaa8442 // sub v2.4s, v2.4s, v10.4s
+	WORD $0x4f285442 // shl v2.4s, v2.4s, #8
+	WORD $0x4ea28529 // add v9.4s, v9.4s, v2.4s
+	WORD $0x4ea8bcc6 // addp v6.4s, v6.4s, v8.4s
+	WORD $0x6eaa84c6 // sub v6.4s, v6.4s, v10.4s
+	WORD $0x4f2854c6 // shl v6.4s, v6.4s, #8
+	WORD $0x4ea6856b // add v11.4s, v11.4s, v6.4s
+noHigh0_2:
+noHighs0:
 	CBNZ R21, wide0
 	FMOVD 0(R1), F2
 	WORD $0x2e613842 // shll v2.4s, v2.4h, #16
@@ -3032,6 +3972,143 @@ part1:
 	WORD $0x4eb38529 // add v9.4s, v9.4s, v19.4s
 	WORD $0x4eacbd6b // addp v11.4s, v11.4s, v12.4s
 	WORD $0x4eb3856b // add v11.4s, v11.4s, v19.4s
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R22
+	CBZ R22, noHighs1
+	MOVD mulArgs_outlierArgs+outlierArgs_heads(R0), R24
+	ADD R23, R24
+	ADD R4, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh1_0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e221c42 // eor v2.16b, v2.16b, v2.16b
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e261cc6 // eor v6.16b, v6.16b, v6.16b
+	WORD $0x6e281d08 // eor v8.16b, v8.16b, v8.16b
+	WORD $0x6e2a1d4a // eor v10.16b, v10.16b, v10.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<9, R1, R15
+high1_0:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F12
+	WORD $0x4e04058c // dup v12.4s, v12.s[0]
+	FMOVQ 32(R17), F14
+	WORD $0x6e201dce // eor v14.16b, v14.16b, v0.16b
+	WORD $0x0e2cc1cf // smull v15.8h, v14.8b, v12.8b
+	WORD $0x4e6069e2 // sadalp v2.4s, v15.8h
+	WORD $0x4e2cc1cf // smull2 v15.8h, v14.16b, v12.16b
+	WORD $0x4e6069e4 // sadalp v4.4s, v15.8h
+	FMOVQ 48(R17), F14
+	WORD $0x6e201dce // eor v14.16b, v14.16b, v0.16b
+	WORD $0x0e2cc1cf // smull v15.8h, v14.8b, v12.8b
+	WORD $0x4e6069e6 // sadalp v6.4s, v15.8h
+	WORD $0x4e2cc1cf // smull2 v15.8h, v14.16b, v12.16b
+	WORD $0x4e6069e8 // sadalp v8.4s, v15.8h
+	WORD $0x0e2cc00f // smull v15.8h, v0.8b, v12.8b
+	WORD $0x4e6069ea // sadalp v10.4s, v15.8h
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high1_0
+	WORD $0x4eaabd4a // addp v10.4s, v10.4s, v10.4s
+	WORD $0x4ea4bc42 // addp v2.4s, v2.4s, v4.4s
+	WORD $0x6eaa8442 // sub v2.4s, v2.4s, v10.4s
+	WORD $0x4f285442 // shl v2.4s, v2.4s, #8
+	WORD $0x4ea28421 // add v1.4s, v1.4s, v2.4s
+	WORD $0x4ea8bcc6 // addp v6.4s, v6.4s, v8.4s
+	WORD $0x6eaa84c6 // sub v6.4s, v6.4s, v10.4s
+	WORD $0x4f2854c6 // shl v6.4s, v6.4s, #8
+	WORD $0x4ea68463 // add v3.4s, v3.4s, v6.4s
+noHigh1_0:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh1_1
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e221c42 // eor v2.16b, v2.16b, v2.16b
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e261cc6 // eor v6.16b, v6.16b, v6.16b
+	WORD $0x6e281d08 // eor v8.16b, v8.16b, v8.16b
+	WORD $0x6e2a1d4a // eor v10.16b, v10.16b, v10.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<9, R1, R15
+high1_1:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F12
+	WORD $0x4e04058c // dup v12.4s, v12.s[0]
+	FMOVQ 32(R17), F14
+	WORD $0x6e201dce // eor v14.16b, v14.16b, v0.16b
+	WORD $0x0e2cc1cf // smull v15.8h, v14.8b, v12.8b
+	WORD $0x4e6069e2 // sadalp v2.4s, v15.8h
+	WORD $0x4e2cc1cf // smull2 v15.8h, v14.16b, v12.16b
+	WORD $0x4e6069e4 // sadalp v4.4s, v15.8h
+	FMOVQ 48(R17), F14
+	WORD $0x6e201dce // eor v14.16b, v14.16b, v0.16b
+	WORD $0x0e2cc1cf // smull v15.8h, v14.8b, v12.8b
+	WORD $0x4e6069e6 // sadalp v6.4s, v15.8h
+	WORD $0x4e2cc1cf // smull2 v15.8h, v14.16b, v12.16b
+	WORD $0x4e6069e8 // sadalp v8.4s, v15.8h
+	WORD $0x0e2cc00f // smull v15.8h, v0.8b, v12.8b
+	WORD $0x4e6069ea // sadalp v10.4s, v15.8h
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high1_1
+	WORD $0x4eaabd4a // addp v10.4s, v10.4s, v10.4s
+	WORD $0x4ea4bc42 // addp v2.4s, v2.4s, v4.4s
+	WORD $0x6eaa8442 // sub v2.4s, v2.4s, v10.4s
+	WORD $0x4f285442 // shl v2.4s, v2.4s, #8
+	WORD $0x4ea284a5 // add v5.4s, v5.4s, v2.4s
+	WORD $0x4ea8bcc6 // addp v6.4s, v6.4s, v8.4s
+	WORD $0x6eaa84c6 // sub v6.4s, v6.4s, v10.4s
+	WORD $0x4f2854c6 // shl v6.4s, v6.4s, #8
+	WORD $0x4ea684e7 // add v7.4s, v7.4s, v6.4s
+noHigh1_1:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh1_2
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e221c42 // eor v2.16b, v2.16b, v2.16b
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e261cc6 // eor v6.16b, v6.16b, v6.16b
+	WORD $0x6e281d08 // eor v8.16b, v8.16b, v8.16b
+	WORD $0x6e2a1d4a // eor v10.16b, v10.16b, v10.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<9, R1, R15
+high1_2:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F12
+	WORD $0x4e04058c // dup v12.4s, v12.s[0]
+	FMOVQ 32(R17), F14
+	WORD $0x6e201dce // eor v14.16b, v14.16b, v0.16b
+	WORD $0x0e2cc1cf // smull v15.8h, v14.8b, v12.8b
+	WORD $0x4e6069e2 // sadalp v2.4s, v15.8h
+	WORD $0x4e2cc1cf // smull2 v15.8h, v14.16b, v12.16b
+	WORD $0x4e6069e4 // sadalp v4.4s, v15.8h
+	FMOVQ 48(R17), F14
+	WORD $0x6e201dce // eor v14.16b, v14.16b, v0.16b
+	WORD $0x0e2cc1cf // smull v15.8h, v14.8b, v12.8b
+	WORD $0x4e6069e6 // sadalp v6.4s, v15.8h
+	WORD $0x4e2cc1cf // smull2 v15.8h, v14.16b, v12.16b
+	WORD $0x4e6069e8 // sadalp v8.4s, v15.8h
+	WORD $0x0e2cc00f // smull v15.8h, v0.8b, v12.8b
+	WORD $0x4e6069ea // sadalp v10.4s, v15.8h
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high1_2
+	WORD $0x4eaabd4a // addp v10.4s, v10.4s, v10.4s
+	WORD $0x4ea4bc42 // addp v2.4s, v2.4s, v4.4s
+	WORD $0x6eaa8442 // sub v2.4s, v2.4s, v10.4s
+	WORD $0x4f285442 // shl v2.4s, v2.4s, #8
+	WORD $0x4ea28529 // add v9.4s, v9.4s, v2.4s
+	WORD $0x4ea8bcc6 // addp v6.4s, v6.4s, v8.4s
+	WORD $0x6eaa84c6 // sub v6.4s, v6.4s, v10.4s
+	WORD $0x4f2854c6 // shl v6.4s, v6.4s, #8
+	WORD $0x4ea6856b // add v11.4s, v11.4s, v6.4s
+noHigh1_2:
+noHighs1:
 	CBNZ R21, wide1
 	FMOVD 16(R1), F2
 	WORD $0x2e613842 // shll v2.4s, v2.4h, #16
@@ -3209,6 +4286,66 @@ part0:
 	ADD $256, R15
 	SUB $1, R17
 	CBNZ R17, part0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R22
+	CBZ R22, noHighs0
+	MOVD mulArgs_outlierArgs+outlierArgs_heads(R0), R24
+	ADD R23, R24
+	ADD R4, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e251ca5 // eor v5.16b, v5.16b, v5.16b
+	WORD $0x6e261cc6 // eor v6.16b, v6.16b, v6.16b
+	WORD $0x6e271ce7 // eor v7.16b, v7.16b, v7.16b
+	WORD $0x6e281d08 // eor v8.16b, v8.16b, v8.16b
+	WORD $0x6e291d29 // eor v9.16b, v9.16b, v9.16b
+	WORD $0x6e2a1d4a // eor v10.16b, v10.16b, v10.16b
+	WORD $0x6e2b1d6b // eor v11.16b, v11.16b, v11.16b
+	MOVD $bytes-2048(SP), R15
+high0_0:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F12
+	WORD $0x4e04058c // dup v12.4s, v12.s[0]
+	FMOVQ 0(R17), F14
+	WORD $0x0e2cc1cf // smull v15.8h, v14.8b, v12.8b
+	WORD $0x4e6069e4 // sadalp v4.4s, v15.8h
+	WORD $0x4e2cc1cf // smull2 v15.8h, v14.16b, v12.16b
+	WORD $0x4e6069e5 // sadalp v5.4s, v15.8h
+	FMOVQ 16(R17), F14
+	WORD $0x0e2cc1cf // smull v15.8h, v14.8b, v12.8b
+	WORD $0x4e6069e6 // sadalp v6.4s, v15.8h
+	WORD $0x4e2cc1cf // smull2 v15.8h, v14.16b, v12.16b
+	WORD $0x4e6069e7 // sadalp v7.4s, v15.8h
+	FMOVQ 32(R17), F14
+	WORD $0x0e2cc1cf // smull v15.8h, v14.8b, v12.8b
+	WORD $0x4e6069e8 // sadalp v8.4s, v15.8h
+	WORD $0x4e2cc1cf // smull2 v15.8h, v14.16b, v12.16b
+	WORD $0x4e6069e9 // sadalp v9.4s, v15.8h
+	FMOVQ 48(R17), F14
+	WORD $0x0e2cc1cf // smull v15.8h, v14.8b, v12.8b
+	WORD $0x4e6069ea // sadalp v10.4s, v15.8h
+	WORD $0x4e2cc1cf // smull2 v15.8h, v14.16b, v12.16b
+	WORD $0x4e6069eb // sadalp v11.4s, v15.8h
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_0
+	WORD $0x4ea5bc84 // addp v4.4s, v4.4s, v5.4s
+	WORD $0x4f285484 // shl v4.4s, v4.4s, #8
+	WORD $0x4ea48400 // add v0.4s, v0.4s, v4.4s
+	WORD $0x4ea7bcc6 // addp v6.4s, v6.4s, v7.4s
+	WORD $0x4f2854c6 // shl v6.4s, v6.4s, #8
+	WORD $0x4ea68421 // add v1.4s, v1.4s, v6.4s
+	WORD $0x4ea9bd08 // addp v8.4s, v8.4s, v9.4s
+	WORD $0x4f285508 // shl v8.4s, v8.4s, #8
+	WORD $0x4ea88442 // add v2.4s, v2.4s, v8.4s
+	WORD $0x4eabbd4a // addp v10.4s, v10.4s, v11.4s
+	WORD $0x4f28554a // shl v10.4s, v10.4s, #8
+	WORD $0x4eaa8463 // add v3.4s, v3.4s, v10.4s
+noHigh0_0:
+noHighs0:
 	CBNZ R21, wide0
 	FMOVD 0(R1), F4
 	WORD $0x2e613884 // shll v4.4s, v4.4h, #16
@@ -3378,6 +4515,81 @@ part0:
 	ADD $256, R15
 	SUB $1, R17
 	CBNZ R17, part0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R22
+	CBZ R22, noHighs0
+	MOVD mulArgs_outlierArgs+outlierArgs_heads(R0), R24
+	ADD R23, R24
+	ADD R4, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e221c42 // eor v2.16b, v2.16b, v2.16b
+	WORD $0x6e231c63 // eor v3.16b, v3.16b, v3.16b
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e251ca5 // eor v5.16b, v5.16b, v5.16b
+	MOVD $bytes-2048(SP), R15
+high0_0:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F8
+	WORD $0x4e040508 // dup v8.4s, v8.s[0]
+	FMOVQ 0(R17), F10
+	WORD $0x0e28c14b // smull v11.8h, v10.8b, v8.8b
+	WORD $0x4e606962 // sadalp v2.4s, v11.8h
+	WORD $0x4e28c14b // smull2 v11.8h, v10.16b, v8.16b
+	WORD $0x4e606963 // sadalp v3.4s, v11.8h
+	FMOVQ 16(R17), F10
+	WORD $0x0e28c14b // smull v11.8h, v10.8b, v8.8b
+	WORD $0x4e606964 // sadalp v4.4s, v11.8h
+	WORD $0x4e28c14b // smull2 v11.8h, v10.16b, v8.16b
+	WORD $0x4e606965 // sadalp v5.4s, v11.8h
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_0
+	WORD $0x4ea3bc42 // addp v2.4s, v2.4s, v3.4s
+	WORD $0x4f285442 // shl v2.4s, v2.4s, #8
+	WORD $0x4ea28400 // add v0.4s, v0.4s, v2.4s
+	WORD $0x4ea5bc84 // addp v4.4s, v4.4s, v5.4s
+	WORD $0x4f285484 // shl v4.4s, v4.4s, #8
+	WORD $0x4ea48421 // add v1.4s, v1.4s, v4.4s
+noHigh0_0:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_1
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e221c42 // eor v2.16b, v2.16b, v2.16b
+	WORD $0x6e231c63 // eor v3.16b, v3.16b, v3.16b
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e251ca5 // eor v5.16b, v5.16b, v5.16b
+	MOVD $bytes-2048(SP), R15
+high0_1:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F8
+	WORD $0x4e040508 // dup v8.4s, v8.s[0]
+	FMOVQ 0(R17), F10
+	WORD $0x0e28c14b // smull v11.8h, v10.8b, v8.8b
+	WORD $0x4e606962 // sadalp v2.4s, v11.8h
+	WORD $0x4e28c14b // smull2 v11.8h, v10.16b, v8.16b
+	WORD $0x4e606963 // sadalp v3.4s, v11.8h
+	FMOVQ 16(R17), F10
+	WORD $0x0e28c14b // smull v11.8h, v10.8b, v8.8b
+	WORD $0x4e606964 // sadalp v4.4s, v11.8h
+	WORD $0x4e28c14b // smull2 v11.8h, v10.16b, v8.16b
+	WORD $0x4e606965 // sadalp v5.4s, v11.8h
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_1
+	WORD $0x4ea3bc42 // addp v2.4s, v2.4s, v3.4s
+	WORD $0x4f285442 // shl v2.4s, v2.4s, #8
+	WORD $0x4ea284c6 // add v6.4s, v6.4s, v2.4s
+	WORD $0x4ea5bc84 // addp v4.4s, v4.4s, v5.4s
+	WORD $0x4f285484 // shl v4.4s, v4.4s, #8
+	WORD $0x4ea484e7 // add v7.4s, v7.4s, v4.4s
+noHigh0_1:
+noHighs0:
 	CBNZ R21, wide0
 	FMOVD 0(R1), F2
 	WORD $0x2e613842 // shll v2.4s, v2.4h, #16
@@ -3523,6 +4735,81 @@ part1:
 	ADD $256, R15
 	SUB $1, R17
 	CBNZ R17, part1
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R22
+	CBZ R22, noHighs1
+	MOVD mulArgs_outlierArgs+outlierArgs_heads(R0), R24
+	ADD R23, R24
+	ADD R4, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh1_0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e221c42 // eor v2.16b, v2.16b, v2.16b
+	WORD $0x6e231c63 // eor v3.16b, v3.16b, v3.16b
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e251ca5 // eor v5.16b, v5.16b, v5.16b
+	MOVD $bytes-2048(SP), R15
+high1_0:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F8
+	WORD $0x4e040508 // dup v8.4s, v8.s[0]
+	FMOVQ 32(R17), F10
+	WORD $0x0e28c14b // smull v11.8h, v10.8b, v8.8b
+	WORD $0x4e606962 // sadalp v2.4s, v11.8h
+	WORD $0x4e28c14b // smull2 v11.8h, v10.16b, v8.16b
+	WORD $0x4e606963 // sadalp v3.4s, v11.8h
+	FMOVQ 48(R17), F10
+	WORD $0x0e28c14b // smull v11.8h, v10.8b, v8.8b
+	WORD $0x4e606964 // sadalp v4.4s, v11.8h
+	WORD $0x4e28c14b // smull2 v11.8h, v10.16b, v8.16b
+	WORD $0x4e606965 // sadalp v5.4s, v11.8h
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high1_0
+	WORD $0x4ea3bc42 // addp v2.4s, v2.4s, v3.4s
+	WORD $0x4f285442 // shl v2.4s, v2.4s, #8
+	WORD $0x4ea28400 // add v0.4s, v0.4s, v2.4s
+	WORD $0x4ea5bc84 // addp v4.4s, v4.4s, v5.4s
+	WORD $0x4f285484 // shl v4.4s, v4.4s, #8
+	WORD $0x4ea48421 // add v1.4s, v1.4s, v4.4s
+noHigh1_0:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh1_1
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e221c42 // eor v2.16b, v2.16b, v2.16b
+	WORD $0x6e231c63 // eor v3.16b, v3.16b, v3.16b
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e251ca5 // eor v5.16b, v5.16b, v5.16b
+	MOVD $bytes-2048(SP), R15
+high1_1:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F8
+	WORD $0x4e040508 // dup v8.4s, v8.s[0]
+	FMOVQ 32(R17), F10
+	WORD $0x0e28c14b // smull v11.8h, v10.8b, v8.8b
+	WORD $0x4e606962 // sadalp v2.4s, v11.8h
+	WORD $0x4e28c14b // smull2 v11.8h, v10.16b, v8.16b
+	WORD $0x4e606963 // sadalp v3.4s, v11.8h
+	FMOVQ 48(R17), F10
+	WORD $0x0e28c14b // smull v11.8h, v10.8b, v8.8b
+	WORD $0x4e606964 // sadalp v4.4s, v11.8h
+	WORD $0x4e28c14b // smull2 v11.8h, v10.16b, v8.16b
+	WORD $0x4e606965 // sadalp v5.4s, v11.8h
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high1_1
+	WORD $0x4ea3bc42 // addp v2.4s, v2.4s, v3.4s
+	WORD $0x4f285442 // shl v2.4s, v2.4s, #8
+	WORD $0x4ea284c6 // add v6.4s, v6.4s, v2.4s
+	WORD $0x4ea5bc84 // addp v4.4s, v4.4s, v5.4s
+	WORD $0x4f285484 // shl v4.4s, v4.4s, #8
+	WORD $0x4ea484e7 // add v7.4s, v7.4s, v4.4s
+noHigh1_1:
+noHighs1:
 	CBNZ R21, wide1
 	FMOVD 16(R1), F2
 	WORD $0x2e613842 // shll v2.4s, v2.4h, #16
@@ -3722,6 +5009,116 @@ part0:
 	ADD $256, R15
 	SUB $1, R17
 	CBNZ R17, part0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R22
+	CBZ R22, noHighs0
+	MOVD mulArgs_outlierArgs+outlierArgs_heads(R0), R24
+	ADD R23, R24
+	ADD R4, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e221c42 // eor v2.16b, v2.16b, v2.16b
+	WORD $0x6e231c63 // eor v3.16b, v3.16b, v3.16b
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e251ca5 // eor v5.16b, v5.16b, v5.16b
+	MOVD $bytes-2048(SP), R15
+high0_0:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F8
+	WORD $0x4e040508 // dup v8.4s, v8.s[0]
+	FMOVQ 0(R17), F10
+	WORD $0x0e28c14b // smull v11.8h, v10.8b, v8.8b
+	WORD $0x4e606962 // sadalp v2.4s, v11.8h
+	WORD $0x4e28c14b // smull2 v11.8h, v10.16b, v8.16b
+	WORD $0x4e606963 // sadalp v3.4s, v11.8h
+	FMOVQ 16(R17), F10
+	WORD $0x0e28c14b // smull v11.8h, v10.8b, v8.8b
+	WORD $0x4e606964 // sadalp v4.4s, v11.8h
+	WORD $0x4e28c14b // smull2 v11.8h, v10.16b, v8.16b
+	WORD $0x4e606965 // sadalp v5.4s, v11.8h
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_0
+	WORD $0x4ea3bc42 // addp v2.4s, v2.4s, v3.4s
+	WORD $0x4f285442 // shl v2.4s, v2.4s, #8
+	WORD $0x4ea28400 // add v0.4s, v0.4s, v2.4s
+	WORD $0x4ea5bc84 // addp v4.4s, v4.4s, v5.4s
+	WORD $0x4f285484 // shl v4.4s, v4.4s, #8
+	WORD $0x4ea48421 // add v1.4s, v1.4s, v4.4s
+noHigh0_0:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_1
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e221c42 // eor v2.16b, v2.16b, v2.16b
+	WORD $0x6e231c63 // eor v3.16b, v3.16b, v3.16b
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e251ca5 // eor v5.16b, v5.16b, v5.16b
+	MOVD $bytes-2048(SP), R15
+high0_1:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F8
+	WORD $0x4e040508 // dup v8.4s, v8.s[0]
+	FMOVQ 0(R17), F10
+	WORD $0x0e28c14b // smull v11.8h, v10.8b, v8.8b
+	WORD $0x4e606962 // sadalp v2.4s, v11.8h
+	WORD $0x4e28c14b // smull2 v11.8h, v10.16b, v8.16b
+	WORD $0x4e606963 // sadalp v3.4s, v11.8h
+	FMOVQ 16(R17), F10
+	WORD $0x0e28c14b // smull v11.8h, v10.8b, v8.8b
+	WORD $0x4e606964 // sadalp v4.4s, v11.8h
+	WORD $0x4e28c14b // smull2 v11.8h, v10.16b, v8.16b
+	WORD $0x4e606965 // sadalp v5.4s, v11.8h
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_1
+	WORD $0x4ea3bc42 // addp v2.4s, v2.4s, v3.4s
+	WORD $0x4f285442 // shl v2.4s, v2.4s, #8
+	WORD $0x4ea284c6 // add v6.4s, v6.4s, v2.4s
+	WORD $0x4ea5bc84 // addp v4.4s, v4.4s, v5.4s
+	WORD $0x4f285484 // shl v4.4s, v4.4s, #8
+	WORD $0x4ea484e7 // add v7.4s, v7.4s, v4.4s
+noHigh0_1:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_2
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e221c42 // eor v2.16b, v2.16b, v2.16b
+	WORD $0x6e231c63 // eor v3.16b, v3.16b, v3.16b
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e251ca5 // eor v5.16b, v5.16b, v5.16b
+	MOVD $bytes-2048(SP), R15
+high0_2:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F8
+	WORD $0x4e040508 // dup v8.4s, v8.s[0]
+	FMOVQ 0(R17), F10
+	WORD $0x0e28c14b // smull v11.8h, v10.8b, v8.8b
+	WORD $0x4e606962 // sadalp v2.4s, v11.8h
+	WORD $0x4e28c14b // smull2 v11.8h, v10.16b, v8.16b
+	WORD $0x4e606963 // sadalp v3.4s, v11.8h
+	FMOVQ 16(R17), F10
+	WORD $0x0e28c14b // smull v11.8h, v10.8b, v8.8b
+	WORD $0x4e606964 // sadalp v4.4s, v11.8h
+	WORD $0x4e28c14b // smull2 v11.8h, v10.16b, v8.16b
+	WORD $0x4e606965 // sadalp v5.4s, v11.8h
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_2
+	WORD $0x4ea3bc42 // addp v2.4s, v2.4s, v3.4s
+	WORD $0x4f285442 // shl v2.4s, v2.4s, #8
+	WORD $0x4ea2858c // add v12.4s, v12.4s, v2.4s
+	WORD $0x4ea5bc84 // addp v4.4s, v4.4s, v5.4s
+	WORD $0x4f285484 // shl v4.4s, v4.4s, #8
+	WORD $0x4ea485ad // add v13.4s, v13.4s, v4.4s
+noHigh0_2:
+noHighs0:
 	CBNZ R21, wide0
 	FMOVD 0(R1), F2
 	WORD $0x2e613842 // shll v2.4s, v2.4h, #16
@@ -3917,6 +5314,116 @@ part1:
 	ADD $256, R15
 	SUB $1, R17
 	CBNZ R17, part1
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R22
+	CBZ R22, noHighs1
+	MOVD mulArgs_outlierArgs+outlierArgs_heads(R0), R24
+	ADD R23, R24
+	ADD R4, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh1_0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e221c42 // eor v2.16b, v2.16b, v2.16b
+	WORD $0x6e231c63 // eor v3.16b, v3.16b, v3.16b
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e251ca5 // eor v5.16b, v5.16b, v5.16b
+	MOVD $bytes-2048(SP), R15
+high1_0:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F8
+	WORD $0x4e040508 // dup v8.4s, v8.s[0]
+	FMOVQ 32(R17), F10
+	WORD $0x0e28c14b // smull v11.8h, v10.8b, v8.8b
+	WORD $0x4e606962 // sadalp v2.4s, v11.8h
+	WORD $0x4e28c14b // smull2 v11.8h, v10.16b, v8.16b
+	WORD $0x4e606963 // sadalp v3.4s, v11.8h
+	FMOVQ 48(R17), F10
+	WORD $0x0e28c14b // smull v11.8h, v10.8b, v8.8b
+	WORD $0x4e606964 // sadalp v4.4s, v11.8h
+	WORD $0x4e28c14b // smull2 v11.8h, v10.16b, v8.16b
+	WORD $0x4e606965 // sadalp v5.4s, v11.8h
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high1_0
+	WORD $0x4ea3bc42 // addp v2.4s, v2.4s, v3.4s
+	WORD $0x4f285442 // shl v2.4s, v2.4s, #8
+	WORD $0x4ea28400 // add v0.4s, v0.4s, v2.4s
+	WORD $0x4ea5bc84 // addp v4.4s, v4.4s, v5.4s
+	WORD $0x4f285484 // shl v4.4s, v4.4s, #8
+	WORD $0x4ea48421 // add v1.4s, v1.4s, v4.4s
+noHigh1_0:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh1_1
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e221c42 // eor v2.16b, v2.16b, v2.16b
+	WORD $0x6e231c63 // eor v3.16b, v3.16b, v3.16b
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e251ca5 // eor v5.16b, v5.16b, v5.16b
+	MOVD $bytes-2048(SP), R15
+high1_1:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F8
+	WORD $0x4e040508 // dup v8.4s, v8.s[0]
+	FMOVQ 32(R17), F10
+	WORD $0x0e28c14b // smull v11.8h, v10.8b, v8.8b
+	WORD $0x4e606962 // sadalp v2.4s, v11.8h
+	WORD $0x4e28c14b // smull2 v11.8h, v10.16b, v8.16b
+	WORD $0x4e606963 // sadalp v3.4s, v11.8h
+	FMOVQ 48(R17), F10
+	WORD $0x0e28c14b // smull v11.8h, v10.8b, v8.8b
+	WORD $0x4e606964 // sadalp v4.4s, v11.8h
+	WORD $0x4e28c14b // smull2 v11.8h, v10.16b, v8.16b
+	WORD $0x4e606965 // sadalp v5.4s, v11.8h
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high1_1
+	WORD $0x4ea3bc42 // addp v2.4s, v2.4s, v3.4s
+	WORD $0x4f285442 // shl v2.4s, v2.4s, #8
+	WORD $0x4ea284c6 // add v6.4s, v6.4s, v2.4s
+	WORD $0x4ea5bc84 // addp v4.4s, v4.4s, v5.4s
+	WORD $0x4f285484 // shl v4.4s, v4.4s, #8
+	WORD $0x4ea484e7 // add v7.4s, v7.4s, v4.4s
+noHigh1_1:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh1_2
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e221c42 // eor v2.16b, v2.16b, v2.16b
+	WORD $0x6e231c63 // eor v3.16b, v3.16b, v3.16b
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e251ca5 // eor v5.16b, v5.16b, v5.16b
+	MOVD $bytes-2048(SP), R15
+high1_2:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F8
+	WORD $0x4e040508 // dup v8.4s, v8.s[0]
+	FMOVQ 32(R17), F10
+	WORD $0x0e28c14b // smull v11.8h, v10.8b, v8.8b
+	WORD $0x4e606962 // sadalp v2.4s, v11.8h
+	WORD $0x4e28c14b // smull2 v11.8h, v10.16b, v8.16b
+	WORD $0x4e606963 // sadalp v3.4s, v11.8h
+	FMOVQ 48(R17), F10
+	WORD $0x0e28c14b // smull v11.8h, v10.8b, v8.8b
+	WORD $0x4e606964 // sadalp v4.4s, v11.8h
+	WORD $0x4e28c14b // smull2 v11.8h, v10.16b, v8.16b
+	WORD $0x4e606965 // sadalp v5.4s, v11.8h
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high1_2
+	WORD $0x4ea3bc42 // addp v2.4s, v2.4s, v3.4s
+	WORD $0x4f285442 // shl v2.4s, v2.4s, #8
+	WORD $0x4ea2858c // add v12.4s, v12.4s, v2.4s
+	WORD $0x4ea5bc84 // addp v4.4s, v4.4s, v5.4s
+	WORD $0x4f285484 // shl v4.4s, v4.4s, #8
+	WORD $0x4ea485ad // add v13.4s, v13.4s, v4.4s
+noHigh1_2:
+noHighs1:
 	CBNZ R21, wide1
 	FMOVD 16(R1), F2
 	WORD $0x2e613842 // shll v2.4s, v2.4h, #16
@@ -6747,6 +8254,150 @@ part0:
 	ADD $256, R15
 	SUB $1, R17
 	CBNZ R17, part0
+	MOVD wideArgs_outlierArgs+outlierArgs_records(R0), R22
+	CBZ R22, noHighs0
+	MOVD wideArgs_outlierArgs+outlierArgs_heads(R0), R24
+	ADD R23, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_0
+	MOVD wideArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e221c42 // eor v2.16b, v2.16b, v2.16b
+	WORD $0x6e231c63 // eor v3.16b, v3.16b, v3.16b
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e251ca5 // eor v5.16b, v5.16b, v5.16b
+	MOVD $bytes-2048(SP), R15
+high0_0:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F8
+	WORD $0x4e040508 // dup v8.4s, v8.s[0]
+	FMOVQ 0(R17), F10
+	WORD $0x0e28c14b // smull v11.8h, v10.8b, v8.8b
+	WORD $0x4e606962 // sadalp v2.4s, v11.8h
+	WORD $0x4e28c14b // smull2 v11.8h, v10.16b, v8.16b
+	WORD $0x4e606963 // sadalp v3.4s, v11.8h
+	FMOVQ 16(R17), F10
+	WORD $0x0e28c14b // smull v11.8h, v10.8b, v8.8b
+	WORD $0x4e606964 // sadalp v4.4s, v11.8h
+	WORD $0x4e28c14b // smull2 v11.8h, v10.16b, v8.16b
+	WORD $0x4e606965 // sadalp v5.4s, v11.8h
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_0
+	WORD $0x4ea3bc42 // addp v2.4s, v2.4s, v3.4s
+	WORD $0x4f285442 // shl v2.4s, v2.4s, #8
+	WORD $0x4ea28400 // add v0.4s, v0.4s, v2.4s
+	WORD $0x4ea5bc84 // addp v4.4s, v4.4s, v5.4s
+	WORD $0x4f285484 // shl v4.4s, v4.4s, #8
+	WORD $0x4ea48421 // add v1.4s, v1.4s, v4.4s
+noHigh0_0:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_1
+	MOVD wideArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e221c42 // eor v2.16b, v2.16b, v2.16b
+	WORD $0x6e231c63 // eor v3.16b, v3.16b, v3.16b
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e251ca5 // eor v5.16b, v5.16b, v5.16b
+	MOVD $bytes-2048(SP), R15
+high0_1:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F8
+	WORD $0x4e040508 // dup v8.4s, v8.s[0]
+	FMOVQ 0(R17), F10
+	WORD $0x0e28c14b // smull v11.8h, v10.8b, v8.8b
+	WORD $0x4e606962 // sadalp v2.4s, v11.8h
+	WORD $0x4e28c14b // smull2 v11.8h, v10.16b, v8.16b
+	WORD $0x4e606963 // sadalp v3.4s, v11.8h
+	FMOVQ 16(R17), F10
+	WORD $0x0e28c14b // smull v11.8h, v10.8b, v8.8b
+	WORD $0x4e606964 // sadalp v4.4s, v11.8h
+	WORD $0x4e28c14b // smull2 v11.8h, v10.16b, v8.16b
+	WORD $0x4e606965 // sadalp v5.4s, v11.8h
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_1
+	WORD $0x4ea3bc42 // addp v2.4s, v2.4s, v3.4s
+	WORD $0x4f285442 // shl v2.4s, v2.4s, #8
+	WORD $0x4ea284c6 // add v6.4s, v6.4s, v2.4s
+	WORD $0x4ea5bc84 // addp v4.4s, v4.4s, v5.4s
+	WORD $0x4f285484 // shl v4.4s, v4.4s, #8
+	WORD $0x4ea484e7 // add v7.4s, v7.4s, v4.4s
+noHigh0_1:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_2
+	MOVD wideArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e221c42 // eor v2.16b, v2.16b, v2.16b
+	WORD $0x6e231c63 // eor v3.16b, v3.16b, v3.16b
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e251ca5 // eor v5.16b, v5.16b, v5.16b
+	MOVD $bytes-2048(SP), R15
+high0_2:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F8
+	WORD $0x4e040508 // dup v8.4s, v8.s[0]
+	FMOVQ 0(R17), F10
+	WORD $0x0e28c14b // smull v11.8h, v10.8b, v8.8b
+	WORD $0x4e606962 // sadalp v2.4s, v11.8h
+	WORD $0x4e28c14b // smull2 v11.8h, v10.16b, v8.16b
+	WORD $0x4e606963 // sadalp v3.4s, v11.8h
+	FMOVQ 16(R17), F10
+	WORD $0x0e28c14b // smull v11.8h, v10.8b, v8.8b
+	WORD $0x4e606964 // sadalp v4.4s, v11.8h
+	WORD $0x4e28c14b // smull2 v11.8h, v10.16b, v8.16b
+	WORD $0x4e606965 // sadalp v5.4s, v11.8h
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_2
+	WORD $0x4ea3bc42 // addp v2.4s, v2.4s, v3.4s
+	WORD $0x4f285442 // shl v2.4s, v2.4s, #8
+	WORD $0x4ea2858c // add v12.4s, v12.4s, v2.4s
+	WORD $0x4ea5bc84 // addp v4.4s, v4.4s, v5.4s
+	WORD $0x4f285484 // shl v4.4s, v4.4s, #8
+	WORD $0x4ea485ad // add v13.4s, v13.4s, v4.4s
+noHigh0_2:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_3
+	MOVD wideArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e221c42 // eor v2.16b, v2.16b, v2.16b
+	WORD $0x6e231c63 // eor v3.16b, v3.16b, v3.16b
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e251ca5 // eor v5.16b, v5.16b, v5.16b
+	MOVD $bytes-2048(SP), R15
+high0_3:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F8
+	WORD $0x4e040508 // dup v8.4s, v8.s[0]
+	FMOVQ 0(R17), F10
+	WORD $0x0e28c14b // smull v11.8h, v10.8b, v8.8b
+	WORD $0x4e606962 // sadalp v2.4s, v11.8h
+	WORD $0x4e28c14b // smull2 v11.8h, v10.16b, v8.16b
+	WORD $0x4e606963 // sadalp v3.4s, v11.8h
+	FMOVQ 16(R17), F10
+	WORD $0x0e28c14b // smull v11.8h, v10.8b, v8.8b
+	WORD $0x4e606964 // sadalp v4.4s, v11.8h
+	WORD $0x4e28c14b // smull2 v11.8h, v10.16b, v8.16b
+	WORD $0x4e606965 // sadalp v5.4s, v11.8h
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_3
+	WORD $0x4ea3bc42 // addp v2.4s, v2.4s, v3.4s
+	WORD $0x4f285442 // shl v2.4s, v2.4s, #8
+	WORD $0x4ea28652 // add v18.4s, v18.4s, v2.4s
+	WORD $0x4ea5bc84 // addp v4.4s, v4.4s, v5.4s
+	WORD $0x4f285484 // shl v4.4s, v4.4s, #8
+	WORD $0x4ea48673 // add v19.4s, v19.4s, v4.4s
+noHigh0_3:
+noHighs0:
 	CBNZ R21, wide0
 	FMOVD 0(R1), F2
 	WORD $0x2e613842 // shll v2.4s, v2.4h, #16
@@ -6966,6 +8617,150 @@ part1:
 	ADD $256, R15
 	SUB $1, R17
 	CBNZ R17, part1
+	MOVD wideArgs_outlierArgs+outlierArgs_records(R0), R22
+	CBZ R22, noHighs1
+	MOVD wideArgs_outlierArgs+outlierArgs_heads(R0), R24
+	ADD R23, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh1_0
+	MOVD wideArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e221c42 // eor v2.16b, v2.16b, v2.16b
+	WORD $0x6e231c63 // eor v3.16b, v3.16b, v3.16b
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e251ca5 // eor v5.16b, v5.16b, v5.16b
+	MOVD $bytes-2048(SP), R15
+high1_0:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F8
+	WORD $0x4e040508 // dup v8.4s, v8.s[0]
+	FMOVQ 32(R17), F10
+	WORD $0x0e28c14b // smull v11.8h, v10.8b, v8.8b
+	WORD $0x4e606962 // sadalp v2.4s, v11.8h
+	WORD $0x4e28c14b // smull2 v11.8h, v10.16b, v8.16b
+	WORD $0x4e606963 // sadalp v3.4s, v11.8h
+	FMOVQ 48(R17), F10
+	WORD $0x0e28c14b // smull v11.8h, v10.8b, v8.8b
+	WORD $0x4e606964 // sadalp v4.4s, v11.8h
+	WORD $0x4e28c14b // smull2 v11.8h, v10.16b, v8.16b
+	WORD $0x4e606965 // sadalp v5.4s, v11.8h
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high1_0
+	WORD $0x4ea3bc42 // addp v2.4s, v2.4s, v3.4s
+	WORD $0x4f285442 // shl v2.4s, v2.4s, #8
+	WORD $0x4ea28400 // add v0.4s, v0.4s, v2.4s
+	WORD $0x4ea5bc84 // addp v4.4s, v4.4s, v5.4s
+	WORD $0x4f285484 // shl v4.4s, v4.4s, #8
+	WORD $0x4ea48421 // add v1.4s, v1.4s, v4.4s
+noHigh1_0:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh1_1
+	MOVD wideArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e221c42 // eor v2.16b, v2.16b, v2.16b
+	WORD $0x6e231c63 // eor v3.16b, v3.16b, v3.16b
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e251ca5 // eor v5.16b, v5.16b, v5.16b
+	MOVD $bytes-2048(SP), R15
+high1_1:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F8
+	WORD $0x4e040508 // dup v8.4s, v8.s[0]
+	FMOVQ 32(R17), F10
+	WORD $0x0e28c14b // smull v11.8h, v10.8b, v8.8b
+	WORD $0x4e606962 // sadalp v2.4s, v11.8h
+	WORD $0x4e28c14b // smull2 v11.8h, v10.16b, v8.16b
+	WORD $0x4e606963 // sadalp v3.4s, v11.8h
+	FMOVQ 48(R17), F10
+	WORD $0x0e28c14b // smull v11.8h, v10.8b, v8.8b
+	WORD $0x4e606964 // sadalp v4.4s, v11.8h
+	WORD $0x4e28c14b // smull2 v11.8h, v10.16b, v8.16b
+	WORD $0x4e606965 // sadalp v5.4s, v11.8h
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high1_1
+	WORD $0x4ea3bc42 // addp v2.4s, v2.4s, v3.4s
+	WORD $0x4f285442 // shl v2.4s, v2.4s, #8
+	WORD $0x4ea284c6 // add v6.4s, v6.4s, v2.4s
+	WORD $0x4ea5bc84 // addp v4.4s, v4.4s, v5.4s
+	WORD $0x4f285484 // shl v4.4s, v4.4s, #8
+	WORD $0x4ea484e7 // add v7.4s, v7.4s, v4.4s
+noHigh1_1:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh1_2
+	MOVD wideArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e221c42 // eor v2.16b, v2.16b, v2.16b
+	WORD $0x6e231c63 // eor v3.16b, v3.16b, v3.16b
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e251ca5 // eor v5.16b, v5.16b, v5.16b
+	MOVD $bytes-2048(SP), R15
+high1_2:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F8
+	WORD $0x4e040508 // dup v8.4s, v8.s[0]
+	FMOVQ 32(R17), F10
+	WORD $0x0e28c14b // smull v11.8h, v10.8b, v8.8b
+	WORD $0x4e606962 // sadalp v2.4s, v11.8h
+	WORD $0x4e28c14b // smull2 v11.8h, v10.16b, v8.16b
+	WORD $0x4e606963 // sadalp v3.4s, v11.8h
+	FMOVQ 48(R17), F10
+	WORD $0x0e28c14b // smull v11.8h, v10.8b, v8.8b
+	WORD $0x4e606964 // sadalp v4.4s, v11.8h
+	WORD $0x4e28c14b // smull2 v11.8h, v10.16b, v8.16b
+	WORD $0x4e606965 // sadalp v5.4s, v11.8h
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high1_2
+	WORD $0x4ea3bc42 // addp v2.4s, v2.4s, v3.4s
+	WORD $0x4f285442 // shl v2.4s, v2.4s, #8
+	WORD $0x4ea2858c // add v12.4s, v12.4s, v2.4s
+	WORD $0x4ea5bc84 // addp v4.4s, v4.4s, v5.4s
+	WORD $0x4f285484 // shl v4.4s, v4.4s, #8
+	WORD $0x4ea485ad // add v13.4s, v13.4s, v4.4s
+noHigh1_2:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh1_3
+	MOVD wideArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e221c42 // eor v2.16b, v2.16b, v2.16b
+	WORD $0x6e231c63 // eor v3.16b, v3.16b, v3.16b
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e251ca5 // eor v5.16b, v5.16b, v5.16b
+	MOVD $bytes-2048(SP), R15
+high1_3:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F8
+	WORD $0x4e040508 // dup v8.4s, v8.s[0]
+	FMOVQ 32(R17), F10
+	WORD $0x0e28c14b // smull v11.8h, v10.8b, v8.8b
+	WORD $0x4e606962 // sadalp v2.4s, v11.8h
+	WORD $0x4e28c14b // smull2 v11.8h, v10.16b, v8.16b
+	WORD $0x4e606963 // sadalp v3.4s, v11.8h
+	FMOVQ 48(R17), F10
+	WORD $0x0e28c14b // smull v11.8h, v10.8b, v8.8b
+	WORD $0x4e606964 // sadalp v4.4s, v11.8h
+	WORD $0x4e28c14b // smull2 v11.8h, v10.16b, v8.16b
+	WORD $0x4e606965 // sadalp v5.4s, v11.8h
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high1_3
+	WORD $0x4ea3bc42 // addp v2.4s, v2.4s, v3.4s
+	WORD $0x4f285442 // shl v2.4s, v2.4s, #8
+	WORD $0x4ea28652 // add v18.4s, v18.4s, v2.4s
+	WORD $0x4ea5bc84 // addp v4.4s, v4.4s, v5.4s
+	WORD $0x4f285484 // shl v4.4s, v4.4s, #8
+	WORD $0x4ea48673 // add v19.4s, v19.4s, v4.4s
+noHigh1_3:
+noHighs1:
 	CBNZ R21, wide1
 	FMOVD 16(R1), F2
 	WORD $0x2e613842 // shll v2.4s, v2.4h, #16
@@ -7448,249 +9243,5 @@ cols:
 	ADD $64, R6
 	SUB $1, R20
 	CBNZ R20, panel
-	RET
-
-// func mulOutliersNEON(a *outlierArgs)
-TEXT ·mulOutliersNEON(SB), NOSPLIT, $0-8
-	MOVD a+0(FP), R0
-	MOVD outlierArgs_w(R0), R1
-	MOVD outlierArgs_y(R0), R2
-	MOVD outlierArgs_tile(R0), R13
-	MOVWU outlierArgs_masks+0(R0), R22
-	WORD $0x4e040ecc // dup v12.4s, w22
-	MOVWU outlierArgs_masks+4(R0), R22
-	WORD $0x4e040ecd // dup v13.4s, w22
-	MOVD $e2m1<>(SB), R22
-	FMOVQ 0(R22), F14
-panel:
-	MOVD outlierArgs_groups(R0), R3
-	MOVD outlierArgs_quads(R0), R4
-	MOVD outlierArgs_x(R0), R5
-	MOVD outlierArgs_step(R0), R6
-	MOVD outlierArgs_listed(R0), R7
-	FMOVQ 0(R2), F8
-	FMOVQ 16(R2), F9
-	FMOVQ 32(R2), F10
-	FMOVQ 48(R2), F11
-group:
-	MOVWU (R3), R8
-	MOVWU 4(R3), R9
-	MOVD outlierArgs_group(R0), R11
-	MUL R11, R9
-	ADD R1, R9
-	WORD $0x6e201c00 // eor v0.16b, v0.16b, v0.16b
-	WORD $0x6e211c21 // eor v1.16b, v1.16b, v1.16b
-	WORD $0x6e221c42 // eor v2.16b, v2.16b, v2.16b
-	WORD $0x6e231c63 // eor v3.16b, v3.16b, v3.16b
-	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
-	WORD $0x6e251ca5 // eor v5.16b, v5.16b, v5.16b
-	WORD $0x6e261cc6 // eor v6.16b, v6.16b, v6.16b
-	WORD $0x6e271ce7 // eor v7.16b, v7.16b, v7.16b
-quad:
-	MOVBU (R4), R10
-	MOVD outlierArgs_places(R0), R11
-	ADD R10<<5, R11, R10
-	MOVW (R5), R22
-	WORD $0x4e040ecf // dup v15.4s, w22
-	WORD $0x0f08a5ef // sxtl v15.8h, v15.8b
-	MOVWU 0(R10), R11
-	ADD R9, R11
-	FMOVQ 0(R11), F17
-	MOVWU 8(R10), R12
-	NEG R12, R12
-	WORD $0x4e010d90 // dup v16.16b, w12
-	WORD $0x6e304631 // ushl v17.16b, v17.16b, v16.16b
-	WORD $0x4e2c1e31 // and v17.16b, v17.16b, v12.16b
-	MOVWU outlierArgs_masks+4(R0), R12
-	CBZ R12, whole0
-	MOVWU 4(R10), R11
-	ADD R9, R11
-	FMOVQ 0(R11), F18
-	MOVWU 12(R10), R12
-	NEG R12, R12
-	MOVWU 16(R10), R11
-	ADD R11, R12
-	WORD $0x4e010d90 // dup v16.16b, w12
-	WORD $0x6e304652 // ushl v18.16b, v18.16b, v16.16b
-	WORD $0x4e2d1e52 // and v18.16b, v18.16b, v13.16b
-	WORD $0x4eb21e31 // orr v17.16b, v17.16b, v18.16b
-whole0:
-	MOVD outlierArgs_table(R0), R12
-	CBZ R12, bytes0
-	WORD $0x4e1101d1 // tbl v17.16b, {v14.16b}, v17.16b
-bytes0:
-	WORD $0x2f08a633 // uxtl v19.8h, v17.8b
-	WORD $0x4e6f9e73 // mul v19.8h, v19.8h, v15.8h
-	WORD $0x4e606a60 // sadalp v0.4s, v19.8h
-	WORD $0x6f08a633 // uxtl2 v19.8h, v17.16b
-	WORD $0x4e6f9e73 // mul v19.8h, v19.8h, v15.8h
-	WORD $0x4e606a61 // sadalp v1.4s, v19.8h
-	MOVWU 0(R10), R11
-	ADD R9, R11
-	FMOVQ 16(R11), F17
-	MOVWU 8(R10), R12
-	NEG R12, R12
-	WORD $0x4e010d90 // dup v16.16b, w12
-	WORD $0x6e304631 // ushl v17.16b, v17.16b, v16.16b
-	WORD $0x4e2c1e31 // and v17.16b, v17.16b, v12.16b
-	MOVWU outlierArgs_masks+4(R0), R12
-	CBZ R12, whole1
-	MOVWU 4(R10), R11
-	ADD R9, R11
-	FMOVQ 16(R11), F18
-	MOVWU 12(R10), R12
-	NEG R12, R12
-	MOVWU 16(R10), R11
-	ADD R11, R12
-	WORD $0x4e010d90 // dup v16.16b, w12
-	WORD $0x6e304652 // ushl v18.16b, v18.16b, v16.16b
-	WORD $0x4e2d1e52 // and v18.16b, v18.16b, v13.16b
-	WORD $0x4eb21e31 // orr v17.16b, v17.16b, v18.16b
-whole1:
-	MOVD outlierArgs_table(R0), R12
-	CBZ R12, bytes1
-	WORD $0x4e1101d1 // tbl v17.16b, {v14.16b}, v17.16b
-bytes1:
-	WORD $0x2f08a633 // uxtl v19.8h, v17.8b
-	WORD $0x4e6f9e73 // mul v19.8h, v19.8h, v15.8h
-	WORD $0x4e606a62 // sadalp v2.4s, v19.8h
-	WORD $0x6f08a633 // uxtl2 v19.8h, v17.16b
-	WORD $0x4e6f9e73 // mul v19.8h, v19.8h, v15.8h
-	WORD $0x4e606a63 // sadalp v3.4s, v19.8h
-	MOVWU 0(R10), R11
-	ADD R9, R11
-	FMOVQ 32(R11), F17
-	MOVWU 8(R10), R12
-	NEG R12, R12
-	WORD $0x4e010d90 // dup v16.16b, w12
-	WORD $0x6e304631 // ushl v17.16b, v17.16b, v16.16b
-	WORD $0x4e2c1e31 // and v17.16b, v17.16b, v12.16b
-	MOVWU outlierArgs_masks+4(R0), R12
-	CBZ R12, whole2
-	MOVWU 4(R10), R11
-	ADD R9, R11
-	FMOVQ 32(R11), F18
-	MOVWU 12(R10), R12
-	NEG R12, R12
-	MOVWU 16(R10), R11
-	ADD R11, R12
-	WORD $0x4e010d90 // dup v16.16b, w12
-	WORD $0x6e304652 // ushl v18.16b, v18.16b, v16.16b
-	WORD $0x4e2d1e52 // and v18.16b, v18.16b, v13.16b
-	WORD $0x4eb21e31 // orr v17.16b, v17.16b, v18.16b
-whole2:
-	MOVD outlierArgs_table(R0), R12
-	CBZ R12, bytes2
-	WORD $0x4e1101d1 // tbl v17.16b, {v14.16b}, v17.16b
-bytes2:
-	WORD $0x2f08a633 // uxtl v19.8h, v17.8b
-	WORD $0x4e6f9e73 // mul v19.8h, v19.8h, v15.8h
-	WORD $0x4e606a64 // sadalp v4.4s, v19.8h
-	WORD $0x6f08a633 // uxtl2 v19.8h, v17.16b
-	WORD $0x4e6f9e73 // mul v19.8h, v19.8h, v15.8h
-	WORD $0x4e606a65 // sadalp v5.4s, v19.8h
-	MOVWU 0(R10), R11
-	ADD R9, R11
-	FMOVQ 48(R11), F17
-	MOVWU 8(R10), R12
-	NEG R12, R12
-	WORD $0x4e010d90 // dup v16.16b, w12
-	WORD $0x6e304631 // ushl v17.16b, v17.16b, v16.16b
-	WORD $0x4e2c1e31 // and v17.16b, v17.16b, v12.16b
-	MOVWU outlierArgs_masks+4(R0), R12
-	CBZ R12, whole3
-	MOVWU 4(R10), R11
-	ADD R9, R11
-	FMOVQ 48(R11), F18
-	MOVWU 12(R10), R12
-	NEG R12, R12
-	MOVWU 16(R10), R11
-	ADD R11, R12
-	WORD $0x4e010d90 // dup v16.16b, w12
-	WORD $0x6e304652 // ushl v18.16b, v18.16b, v16.16b
-	WORD $0x4e2d1e52 // and v18.16b, v18.16b, v13.16b
-	WORD $0x4eb21e31 // orr v17.16b, v17.16b, v18.16b
-whole3:
-	MOVD outlierArgs_table(R0), R12
-	CBZ R12, bytes3
-	WORD $0x4e1101d1 // tbl v17.16b, {v14.16b}, v17.16b
-bytes3:
-	WORD $0x2f08a633 // uxtl v19.8h, v17.8b
-	WORD $0x4e6f9e73 // mul v19.8h, v19.8h, v15.8h
-	WORD $0x4e606a66 // sadalp v6.4s, v19.8h
-	WORD $0x6f08a633 // uxtl2 v19.8h, v17.16b
-	WORD $0x4e6f9e73 // mul v19.8h, v19.8h, v15.8h
-	WORD $0x4e606a67 // sadalp v7.4s, v19.8h
-	ADD R13, R5
-	ADD $1, R4
-	SUB $1, R8
-	CBNZ R8, quad
-	MOVD outlierArgs_codes(R0), R11
-	ADD R9, R11
-	FMOVS (R6), F15
-	MOVD outlierArgs_wide(R0), R12
-	CBNZ R12, wide
-	FMOVD 0(R11), F17
-	WORD $0x2e613a31 // shll v17.4s, v17.4h, #16
-	WORD $0x4ea1bc00 // addp v0.4s, v0.4s, v1.4s
-	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x4f8f9231 // fmul v17.4s, v17.4s, v15.s[0]
-	WORD $0x4e31cc08 // fmla v8.4s, v0.4s, v17.4s
-	FMOVD 8(R11), F17
-	WORD $0x2e613a31 // shll v17.4s, v17.4h, #16
-	WORD $0x4ea3bc42 // addp v2.4s, v2.4s, v3.4s
-	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
-	WORD $0x4f8f9231 // fmul v17.4s, v17.4s, v15.s[0]
-	WORD $0x4e31cc49 // fmla v9.4s, v2.4s, v17.4s
-	FMOVD 16(R11), F17
-	WORD $0x2e613a31 // shll v17.4s, v17.4h, #16
-	WORD $0x4ea5bc84 // addp v4.4s, v4.4s, v5.4s
-	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x4f8f9231 // fmul v17.4s, v17.4s, v15.s[0]
-	WORD $0x4e31cc8a // fmla v10.4s, v4.4s, v17.4s
-	FMOVD 24(R11), F17
-	WORD $0x2e613a31 // shll v17.4s, v17.4h, #16
-	WORD $0x4ea7bcc6 // addp v6.4s, v6.4s, v7.4s
-	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x4f8f9231 // fmul v17.4s, v17.4s, v15.s[0]
-	WORD $0x4e31cccb // fmla v11.4s, v6.4s, v17.4s
-	B added
-wide:
-	FMOVQ 0(R11), F17
-	WORD $0x4ea1bc00 // addp v0.4s, v0.4s, v1.4s
-	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x4f8f9231 // fmul v17.4s, v17.4s, v15.s[0]
-	WORD $0x4e31cc08 // fmla v8.4s, v0.4s, v17.4s
-	FMOVQ 16(R11), F17
-	WORD $0x4ea3bc42 // addp v2.4s, v2.4s, v3.4s
-	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
-	WORD $0x4f8f9231 // fmul v17.4s, v17.4s, v15.s[0]
-	WORD $0x4e31cc49 // fmla v9.4s, v2.4s, v17.4s
-	FMOVQ 32(R11), F17
-	WORD $0x4ea5bc84 // addp v4.4s, v4.4s, v5.4s
-	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x4f8f9231 // fmul v17.4s, v17.4s, v15.s[0]
-	WORD $0x4e31cc8a // fmla v10.4s, v4.4s, v17.4s
-	FMOVQ 48(R11), F17
-	WORD $0x4ea7bcc6 // addp v6.4s, v6.4s, v7.4s
-	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x4f8f9231 // fmul v17.4s, v17.4s, v15.s[0]
-	WORD $0x4e31cccb // fmla v11.4s, v6.4s, v17.4s
-added:
-	ADD R13, R6
-	ADD $8, R3
-	SUB $1, R7
-	CBNZ R7, group
-	FMOVQ F8, 0(R2)
-	FMOVQ F9, 16(R2)
-	FMOVQ F10, 32(R2)
-	FMOVQ F11, 48(R2)
-	ADD $64, R2
-	MOVD outlierArgs_panel(R0), R11
-	ADD R11, R1
-	MOVD outlierArgs_panels(R0), R12
-	SUB $1, R12
-	MOVD R12, outlierArgs_panels(R0)
-	CBNZ R12, panel
 	RET
 

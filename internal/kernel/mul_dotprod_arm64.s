@@ -86,6 +86,59 @@ part0:
 	WORD $0x4eaa84c6 // add v6.4s, v6.4s, v10.4s
 	WORD $0x4eab84e7 // add v7.4s, v7.4s, v11.4s
 	WORD $0x4eac8508 // add v8.4s, v8.4s, v12.4s
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R22
+	CBZ R22, noHighs0
+	MOVD mulArgs_outlierArgs+outlierArgs_heads(R0), R24
+	ADD R23, R24
+	ADD R4, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e291d29 // eor v9.16b, v9.16b, v9.16b
+	WORD $0x6e2a1d4a // eor v10.16b, v10.16b, v10.16b
+	WORD $0x6e2b1d6b // eor v11.16b, v11.16b, v11.16b
+	WORD $0x6e2c1d8c // eor v12.16b, v12.16b, v12.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<8, R1, R15
+high0_0:
+	MOVWU (R22), R17
+	AND $32, R17, R3
+	LSR $3, R3
+	NEG R3, R3
+	WORD $0x4e010c6e // dup v14.16b, w3
+	BIC $63, R17
+	ADD R15, R17
+	FMOVS 8(R22), F13
+	FMOVQ 0(R17), F15
+	WORD $0x6e2e45ef // ushl v15.16b, v15.16b, v14.16b
+	WORD $0x4e201def // and v15.16b, v15.16b, v0.16b
+	WORD $0x4f8de1e9 // sdot v9.4s, v15.16b, v13.4b[0]
+	FMOVQ 16(R17), F15
+	WORD $0x6e2e45ef // ushl v15.16b, v15.16b, v14.16b
+	WORD $0x4e201def // and v15.16b, v15.16b, v0.16b
+	WORD $0x4f8de1ea // sdot v10.4s, v15.16b, v13.4b[0]
+	FMOVQ 32(R17), F15
+	WORD $0x6e2e45ef // ushl v15.16b, v15.16b, v14.16b
+	WORD $0x4e201def // and v15.16b, v15.16b, v0.16b
+	WORD $0x4f8de1eb // sdot v11.4s, v15.16b, v13.4b[0]
+	FMOVQ 48(R17), F15
+	WORD $0x6e2e45ef // ushl v15.16b, v15.16b, v14.16b
+	WORD $0x4e201def // and v15.16b, v15.16b, v0.16b
+	WORD $0x4f8de1ec // sdot v12.4s, v15.16b, v13.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_0
+	WORD $0x4f285529 // shl v9.4s, v9.4s, #8
+	WORD $0x4ea984a5 // add v5.4s, v5.4s, v9.4s
+	WORD $0x4f28554a // shl v10.4s, v10.4s, #8
+	WORD $0x4eaa84c6 // add v6.4s, v6.4s, v10.4s
+	WORD $0x4f28556b // shl v11.4s, v11.4s, #8
+	WORD $0x4eab84e7 // add v7.4s, v7.4s, v11.4s
+	WORD $0x4f28558c // shl v12.4s, v12.4s, #8
+	WORD $0x4eac8508 // add v8.4s, v8.4s, v12.4s
+noHigh0_0:
+noHighs0:
 	CBNZ R21, wide0
 	FMOVD 0(R1), F9
 	WORD $0x2e613929 // shll v9.4s, v9.4h, #16
@@ -266,6 +319,107 @@ part0:
 	WORD $0x4eb685ce // add v14.4s, v14.4s, v22.4s
 	WORD $0x4eb785ef // add v15.4s, v15.4s, v23.4s
 	WORD $0x4eb88610 // add v16.4s, v16.4s, v24.4s
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R22
+	CBZ R22, noHighs0
+	MOVD mulArgs_outlierArgs+outlierArgs_heads(R0), R24
+	ADD R23, R24
+	ADD R4, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e311e31 // eor v17.16b, v17.16b, v17.16b
+	WORD $0x6e321e52 // eor v18.16b, v18.16b, v18.16b
+	WORD $0x6e331e73 // eor v19.16b, v19.16b, v19.16b
+	WORD $0x6e341e94 // eor v20.16b, v20.16b, v20.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<8, R1, R15
+high0_0:
+	MOVWU (R22), R17
+	AND $32, R17, R3
+	LSR $3, R3
+	NEG R3, R3
+	WORD $0x4e010c76 // dup v22.16b, w3
+	BIC $63, R17
+	ADD R15, R17
+	FMOVS 8(R22), F21
+	FMOVQ 0(R17), F23
+	WORD $0x6e3646f7 // ushl v23.16b, v23.16b, v22.16b
+	WORD $0x4e201ef7 // and v23.16b, v23.16b, v0.16b
+	WORD $0x4f95e2f1 // sdot v17.4s, v23.16b, v21.4b[0]
+	FMOVQ 16(R17), F23
+	WORD $0x6e3646f7 // ushl v23.16b, v23.16b, v22.16b
+	WORD $0x4e201ef7 // and v23.16b, v23.16b, v0.16b
+	WORD $0x4f95e2f2 // sdot v18.4s, v23.16b, v21.4b[0]
+	FMOVQ 32(R17), F23
+	WORD $0x6e3646f7 // ushl v23.16b, v23.16b, v22.16b
+	WORD $0x4e201ef7 // and v23.16b, v23.16b, v0.16b
+	WORD $0x4f95e2f3 // sdot v19.4s, v23.16b, v21.4b[0]
+	FMOVQ 48(R17), F23
+	WORD $0x6e3646f7 // ushl v23.16b, v23.16b, v22.16b
+	WORD $0x4e201ef7 // and v23.16b, v23.16b, v0.16b
+	WORD $0x4f95e2f4 // sdot v20.4s, v23.16b, v21.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_0
+	WORD $0x4f285631 // shl v17.4s, v17.4s, #8
+	WORD $0x4eb18529 // add v9.4s, v9.4s, v17.4s
+	WORD $0x4f285652 // shl v18.4s, v18.4s, #8
+	WORD $0x4eb2854a // add v10.4s, v10.4s, v18.4s
+	WORD $0x4f285673 // shl v19.4s, v19.4s, #8
+	WORD $0x4eb3856b // add v11.4s, v11.4s, v19.4s
+	WORD $0x4f285694 // shl v20.4s, v20.4s, #8
+	WORD $0x4eb4858c // add v12.4s, v12.4s, v20.4s
+noHigh0_0:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_1
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e311e31 // eor v17.16b, v17.16b, v17.16b
+	WORD $0x6e321e52 // eor v18.16b, v18.16b, v18.16b
+	WORD $0x6e331e73 // eor v19.16b, v19.16b, v19.16b
+	WORD $0x6e341e94 // eor v20.16b, v20.16b, v20.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<8, R1, R15
+high0_1:
+	MOVWU (R22), R17
+	AND $32, R17, R3
+	LSR $3, R3
+	NEG R3, R3
+	WORD $0x4e010c76 // dup v22.16b, w3
+	BIC $63, R17
+	ADD R15, R17
+	FMOVS 8(R22), F21
+	FMOVQ 0(R17), F23
+	WORD $0x6e3646f7 // ushl v23.16b, v23.16b, v22.16b
+	WORD $0x4e201ef7 // and v23.16b, v23.16b, v0.16b
+	WORD $0x4f95e2f1 // sdot v17.4s, v23.16b, v21.4b[0]
+	FMOVQ 16(R17), F23
+	WORD $0x6e3646f7 // ushl v23.16b, v23.16b, v22.16b
+	WORD $0x4e201ef7 // and v23.16b, v23.16b, v0.16b
+	WORD $0x4f95e2f2 // sdot v18.4s, v23.16b, v21.4b[0]
+	FMOVQ 32(R17), F23
+	WORD $0x6e3646f7 // ushl v23.16b, v23.16b, v22.16b
+	WORD $0x4e201ef7 // and v23.16b, v23.16b, v0.16b
+	WORD $0x4f95e2f3 // sdot v19.4s, v23.16b, v21.4b[0]
+	FMOVQ 48(R17), F23
+	WORD $0x6e3646f7 // ushl v23.16b, v23.16b, v22.16b
+	WORD $0x4e201ef7 // and v23.16b, v23.16b, v0.16b
+	WORD $0x4f95e2f4 // sdot v20.4s, v23.16b, v21.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_1
+	WORD $0x4f285631 // shl v17.4s, v17.4s, #8
+	WORD $0x4eb185ad // add v13.4s, v13.4s, v17.4s
+	WORD $0x4f285652 // shl v18.4s, v18.4s, #8
+	WORD $0x4eb285ce // add v14.4s, v14.4s, v18.4s
+	WORD $0x4f285673 // shl v19.4s, v19.4s, #8
+	WORD $0x4eb385ef // add v15.4s, v15.4s, v19.4s
+	WORD $0x4f285694 // shl v20.4s, v20.4s, #8
+	WORD $0x4eb48610 // add v16.4s, v16.4s, v20.4s
+noHigh0_1:
+noHighs0:
 	CBNZ R21, wide0
 	FMOVD 0(R1), F17
 	WORD $0x2e613a31 // shll v17.4s, v17.4h, #16
@@ -485,6 +639,155 @@ part0:
 	ADD $128, R1
 	SUB $1, R17
 	CBNZ R17, part0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R22
+	CBZ R22, noHighs0
+	MOVD mulArgs_outlierArgs+outlierArgs_heads(R0), R24
+	ADD R23, R24
+	ADD R4, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e2d1dad // eor v13.16b, v13.16b, v13.16b
+	WORD $0x6e2e1dce // eor v14.16b, v14.16b, v14.16b
+	WORD $0x6e2f1def // eor v15.16b, v15.16b, v15.16b
+	WORD $0x6e301e10 // eor v16.16b, v16.16b, v16.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<8, R1, R15
+high0_0:
+	MOVWU (R22), R17
+	AND $32, R17, R3
+	LSR $3, R3
+	NEG R3, R3
+	WORD $0x4e010c72 // dup v18.16b, w3
+	BIC $63, R17
+	ADD R15, R17
+	FMOVS 8(R22), F17
+	FMOVQ 0(R17), F19
+	WORD $0x6e324673 // ushl v19.16b, v19.16b, v18.16b
+	WORD $0x4e201e73 // and v19.16b, v19.16b, v0.16b
+	WORD $0x4f91e26d // sdot v13.4s, v19.16b, v17.4b[0]
+	FMOVQ 16(R17), F19
+	WORD $0x6e324673 // ushl v19.16b, v19.16b, v18.16b
+	WORD $0x4e201e73 // and v19.16b, v19.16b, v0.16b
+	WORD $0x4f91e26e // sdot v14.4s, v19.16b, v17.4b[0]
+	FMOVQ 32(R17), F19
+	WORD $0x6e324673 // ushl v19.16b, v19.16b, v18.16b
+	WORD $0x4e201e73 // and v19.16b, v19.16b, v0.16b
+	WORD $0x4f91e26f // sdot v15.4s, v19.16b, v17.4b[0]
+	FMOVQ 48(R17), F19
+	WORD $0x6e324673 // ushl v19.16b, v19.16b, v18.16b
+	WORD $0x4e201e73 // and v19.16b, v19.16b, v0.16b
+	WORD $0x4f91e270 // sdot v16.4s, v19.16b, v17.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_0
+	WORD $0x4f2855ad // shl v13.4s, v13.4s, #8
+	WORD $0x4ead8421 // add v1.4s, v1.4s, v13.4s
+	WORD $0x4f2855ce // shl v14.4s, v14.4s, #8
+	WORD $0x4eae8442 // add v2.4s, v2.4s, v14.4s
+	WORD $0x4f2855ef // shl v15.4s, v15.4s, #8
+	WORD $0x4eaf8463 // add v3.4s, v3.4s, v15.4s
+	WORD $0x4f285610 // shl v16.4s, v16.4s, #8
+	WORD $0x4eb08484 // add v4.4s, v4.4s, v16.4s
+noHigh0_0:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_1
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e2d1dad // eor v13.16b, v13.16b, v13.16b
+	WORD $0x6e2e1dce // eor v14.16b, v14.16b, v14.16b
+	WORD $0x6e2f1def // eor v15.16b, v15.16b, v15.16b
+	WORD $0x6e301e10 // eor v16.16b, v16.16b, v16.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<8, R1, R15
+high0_1:
+	MOVWU (R22), R17
+	AND $32, R17, R3
+	LSR $3, R3
+	NEG R3, R3
+	WORD $0x4e010c72 // dup v18.16b, w3
+	BIC $63, R17
+	ADD R15, R17
+	FMOVS 8(R22), F17
+	FMOVQ 0(R17), F19
+	WORD $0x6e324673 // ushl v19.16b, v19.16b, v18.16b
+	WORD $0x4e201e73 // and v19.16b, v19.16b, v0.16b
+	WORD $0x4f91e26d // sdot v13.4s, v19.16b, v17.4b[0]
+	FMOVQ 16(R17), F19
+	WORD $0x6e324673 // ushl v19.16b, v19.16b, v18.16b
+	WORD $0x4e201e73 // and v19.16b, v19.16b, v0.16b
+	WORD $0x4f91e26e // sdot v14.4s, v19.16b, v17.4b[0]
+	FMOVQ 32(R17), F19
+	WORD $0x6e324673 // ushl v19.16b, v19.16b, v18.16b
+	WORD $0x4e201e73 // and v19.16b, v19.16b, v0.16b
+	WORD $0x4f91e26f // sdot v15.4s, v19.16b, v17.4b[0]
+	FMOVQ 48(R17), F19
+	WORD $0x6e324673 // ushl v19.16b, v19.16b, v18.16b
+	WORD $0x4e201e73 // and v19.16b, v19.16b, v0.16b
+	WORD $0x4f91e270 // sdot v16.4s, v19.16b, v17.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_1
+	WORD $0x4f2855ad // shl v13.4s, v13.4s, #8
+	WORD $0x4ead84a5 // add v5.4s, v5.4s, v13.4s
+	WORD $0x4f2855ce // shl v14.4s, v14.4s, #8
+	WORD $0x4eae84c6 // add v6.4s, v6.4s, v14.4s
+	WORD $0x4f2855ef // shl v15.4s, v15.4s, #8
+	WORD $0x4eaf84e7 // add v7.4s, v7.4s, v15.4s
+	WORD $0x4f285610 // shl v16.4s, v16.4s, #8
+	WORD $0x4eb08508 // add v8.4s, v8.4s, v16.4s
+noHigh0_1:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_2
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e2d1dad // eor v13.16b, v13.16b, v13.16b
+	WORD $0x6e2e1dce // eor v14.16b, v14.16b, v14.16b
+	WORD $0x6e2f1def // eor v15.16b, v15.16b, v15.16b
+	WORD $0x6e301e10 // eor v16.16b, v16.16b, v16.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<8, R1, R15
+high0_2:
+	MOVWU (R22), R17
+	AND $32, R17, R3
+	LSR $3, R3
+	NEG R3, R3
+	WORD $0x4e010c72 // dup v18.16b, w3
+	BIC $63, R17
+	ADD R15, R17
+	FMOVS 8(R22), F17
+	FMOVQ 0(R17), F19
+	WORD $0x6e324673 // ushl v19.16b, v19.16b, v18.16b
+	WORD $0x4e201e73 // and v19.16b, v19.16b, v0.16b
+	WORD $0x4f91e26d // sdot v13.4s, v19.16b, v17.4b[0]
+	FMOVQ 16(R17), F19
+	WORD $0x6e324673 // ushl v19.16b, v19.16b, v18.16b
+	WORD $0x4e201e73 // and v19.16b, v19.16b, v0.16b
+	WORD $0x4f91e26e // sdot v14.4s, v19.16b, v17.4b[0]
+	FMOVQ 32(R17), F19
+	WORD $0x6e324673 // ushl v19.16b, v19.16b, v18.16b
+	WORD $0x4e201e73 // and v19.16b, v19.16b, v0.16b
+	WORD $0x4f91e26f // sdot v15.4s, v19.16b, v17.4b[0]
+	FMOVQ 48(R17), F19
+	WORD $0x6e324673 // ushl v19.16b, v19.16b, v18.16b
+	WORD $0x4e201e73 // and v19.16b, v19.16b, v0.16b
+	WORD $0x4f91e270 // sdot v16.4s, v19.16b, v17.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_2
+	WORD $0x4f2855ad // shl v13.4s, v13.4s, #8
+	WORD $0x4ead8529 // add v9.4s, v9.4s, v13.4s
+	WORD $0x4f2855ce // shl v14.4s, v14.4s, #8
+	WORD $0x4eae854a // add v10.4s, v10.4s, v14.4s
+	WORD $0x4f2855ef // shl v15.4s, v15.4s, #8
+	WORD $0x4eaf856b // add v11.4s, v11.4s, v15.4s
+	WORD $0x4f285610 // shl v16.4s, v16.4s, #8
+	WORD $0x4eb0858c // add v12.4s, v12.4s, v16.4s
+noHigh0_2:
+noHighs0:
 	CBNZ R21, wide0
 	FMOVD 0(R1), F13
 	WORD $0x2e6139ad // shll v13.4s, v13.4h, #16
@@ -768,6 +1071,203 @@ part0:
 	ADD $128, R1
 	SUB $1, R17
 	CBNZ R17, part0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R22
+	CBZ R22, noHighs0
+	MOVD mulArgs_outlierArgs+outlierArgs_heads(R0), R24
+	ADD R23, R24
+	ADD R4, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e311e31 // eor v17.16b, v17.16b, v17.16b
+	WORD $0x6e321e52 // eor v18.16b, v18.16b, v18.16b
+	WORD $0x6e331e73 // eor v19.16b, v19.16b, v19.16b
+	WORD $0x6e341e94 // eor v20.16b, v20.16b, v20.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<8, R1, R15
+high0_0:
+	MOVWU (R22), R17
+	AND $32, R17, R3
+	LSR $3, R3
+	NEG R3, R3
+	WORD $0x4e010c76 // dup v22.16b, w3
+	BIC $63, R17
+	ADD R15, R17
+	FMOVS 8(R22), F21
+	FMOVQ 0(R17), F23
+	WORD $0x6e3646f7 // ushl v23.16b, v23.16b, v22.16b
+	WORD $0x4e201ef7 // and v23.16b, v23.16b, v0.16b
+	WORD $0x4f95e2f1 // sdot v17.4s, v23.16b, v21.4b[0]
+	FMOVQ 16(R17), F23
+	WORD $0x6e3646f7 // ushl v23.16b, v23.16b, v22.16b
+	WORD $0x4e201ef7 // and v23.16b, v23.16b, v0.16b
+	WORD $0x4f95e2f2 // sdot v18.4s, v23.16b, v21.4b[0]
+	FMOVQ 32(R17), F23
+	WORD $0x6e3646f7 // ushl v23.16b, v23.16b, v22.16b
+	WORD $0x4e201ef7 // and v23.16b, v23.16b, v0.16b
+	WORD $0x4f95e2f3 // sdot v19.4s, v23.16b, v21.4b[0]
+	FMOVQ 48(R17), F23
+	WORD $0x6e3646f7 // ushl v23.16b, v23.16b, v22.16b
+	WORD $0x4e201ef7 // and v23.16b, v23.16b, v0.16b
+	WORD $0x4f95e2f4 // sdot v20.4s, v23.16b, v21.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_0
+	WORD $0x4f285631 // shl v17.4s, v17.4s, #8
+	WORD $0x4eb18421 // add v1.4s, v1.4s, v17.4s
+	WORD $0x4f285652 // shl v18.4s, v18.4s, #8
+	WORD $0x4eb28442 // add v2.4s, v2.4s, v18.4s
+	WORD $0x4f285673 // shl v19.4s, v19.4s, #8
+	WORD $0x4eb38463 // add v3.4s, v3.4s, v19.4s
+	WORD $0x4f285694 // shl v20.4s, v20.4s, #8
+	WORD $0x4eb48484 // add v4.4s, v4.4s, v20.4s
+noHigh0_0:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_1
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e311e31 // eor v17.16b, v17.16b, v17.16b
+	WORD $0x6e321e52 // eor v18.16b, v18.16b, v18.16b
+	WORD $0x6e331e73 // eor v19.16b, v19.16b, v19.16b
+	WORD $0x6e341e94 // eor v20.16b, v20.16b, v20.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<8, R1, R15
+high0_1:
+	MOVWU (R22), R17
+	AND $32, R17, R3
+	LSR $3, R3
+	NEG R3, R3
+	WORD $0x4e010c76 // dup v22.16b, w3
+	BIC $63, R17
+	ADD R15, R17
+	FMOVS 8(R22), F21
+	FMOVQ 0(R17), F23
+	WORD $0x6e3646f7 // ushl v23.16b, v23.16b, v22.16b
+	WORD $0x4e201ef7 // and v23.16b, v23.16b, v0.16b
+	WORD $0x4f95e2f1 // sdot v17.4s, v23.16b, v21.4b[0]
+	FMOVQ 16(R17), F23
+	WORD $0x6e3646f7 // ushl v23.16b, v23.16b, v22.16b
+	WORD $0x4e201ef7 // and v23.16b, v23.16b, v0.16b
+	WORD $0x4f95e2f2 // sdot v18.4s, v23.16b, v21.4b[0]
+	FMOVQ 32(R17), F23
+	WORD $0x6e3646f7 // ushl v23.16b, v23.16b, v22.16b
+	WORD $0x4e201ef7 // and v23.16b, v23.16b, v0.16b
+	WORD $0x4f95e2f3 // sdot v19.4s, v23.16b, v21.4b[0]
+	FMOVQ 48(R17), F23
+	WORD $0x6e3646f7 // ushl v23.16b, v23.16b, v22.16b
+	WORD $0x4e201ef7 // and v23.16b, v23.16b, v0.16b
+	WORD $0x4f95e2f4 // sdot v20.4s, v23.16b, v21.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_1
+	WORD $0x4f285631 // shl v17.4s, v17.4s, #8
+	WORD $0x4eb184a5 // add v5.4s, v5.4s, v17.4s
+	WORD $0x4f285652 // shl v18.4s, v18.4s, #8
+	WORD $0x4eb284c6 // add v6.4s, v6.4s, v18.4s
+	WORD $0x4f285673 // shl v19.4s, v19.4s, #8
+	WORD $0x4eb384e7 // add v7.4s, v7.4s, v19.4s
+	WORD $0x4f285694 // shl v20.4s, v20.4s, #8
+	WORD $0x4eb48508 // add v8.4s, v8.4s, v20.4s
+noHigh0_1:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_2
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e311e31 // eor v17.16b, v17.16b, v17.16b
+	WORD $0x6e321e52 // eor v18.16b, v18.16b, v18.16b
+	WORD $0x6e331e73 // eor v19.16b, v19.16b, v19.16b
+	WORD $0x6e341e94 // eor v20.16b, v20.16b, v20.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<8, R1, R15
+high0_2:
+	MOVWU (R22), R17
+	AND $32, R17, R3
+	LSR $3, R3
+	NEG R3, R3
+	WORD $0x4e010c76 // dup v22.16b, w3
+	BIC $63, R17
+	ADD R15, R17
+	FMOVS 8(R22), F21
+	FMOVQ 0(R17), F23
+	WORD $0x6e3646f7 // ushl v23.16b, v23.16b, v22.16b
+	WORD $0x4e201ef7 // and v23.16b, v23.16b, v0.16b
+	WORD $0x4f95e2f1 // sdot v17.4s, v23.16b, v21.4b[0]
+	FMOVQ 16(R17), F23
+	WORD $0x6e3646f7 // ushl v23.16b, v23.16b, v22.16b
+	WORD $0x4e201ef7 // and v23.16b, v23.16b, v0.16b
+	WORD $0x4f95e2f2 // sdot v18.4s, v23.16b, v21.4b[0]
+	FMOVQ 32(R17), F23
+	WORD $0x6e3646f7 // ushl v23.16b, v23.16b, v22.16b
+	WORD $0x4e201ef7 // and v23.16b, v23.16b, v0.16b
+	WORD $0x4f95e2f3 // sdot v19.4s, v23.16b, v21.4b[0]
+	FMOVQ 48(R17), F23
+	WORD $0x6e3646f7 // ushl v23.16b, v23.16b, v22.16b
+	WORD $0x4e201ef7 // and v23.16b, v23.16b, v0.16b
+	WORD $0x4f95e2f4 // sdot v20.4s, v23.16b, v21.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_2
+	WORD $0x4f285631 // shl v17.4s, v17.4s, #8
+	WORD $0x4eb18529 // add v9.4s, v9.4s, v17.4s
+	WORD $0x4f285652 // shl v18.4s, v18.4s, #8
+	WORD $0x4eb2854a // add v10.4s, v10.4s, v18.4s
+	WORD $0x4f285673 // shl v19.4s, v19.4s, #8
+	WORD $0x4eb3856b // add v11.4s, v11.4s, v19.4s
+	WORD $0x4f285694 // shl v20.4s, v20.4s, #8
+	WORD $0x4eb4858c // add v12.4s, v12.4s, v20.4s
+noHigh0_2:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_3
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e311e31 // eor v17.16b, v17.16b, v17.16b
+	WORD $0x6e321e52 // eor v18.16b, v18.16b, v18.16b
+	WORD $0x6e331e73 // eor v19.16b, v19.16b, v19.16b
+	WORD $0x6e341e94 // eor v20.16b, v20.16b, v20.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<8, R1, R15
+high0_3:
+	MOVWU (R22), R17
+	AND $32, R17, R3
+	LSR $3, R3
+	NEG R3, R3
+	WORD $0x4e010c76 // dup v22.16b, w3
+	BIC $63, R17
+	ADD R15, R17
+	FMOVS 8(R22), F21
+	FMOVQ 0(R17), F23
+	WORD $0x6e3646f7 // ushl v23.16b, v23.16b, v22.16b
+	WORD $0x4e201ef7 // and v23.16b, v23.16b, v0.16b
+	WORD $0x4f95e2f1 // sdot v17.4s, v23.16b, v21.4b[0]
+	FMOVQ 16(R17), F23
+	WORD $0x6e3646f7 // ushl v23.16b, v23.16b, v22.16b
+	WORD $0x4e201ef7 // and v23.16b, v23.16b, v0.16b
+	WORD $0x4f95e2f2 // sdot v18.4s, v23.16b, v21.4b[0]
+	FMOVQ 32(R17), F23
+	WORD $0x6e3646f7 // ushl v23.16b, v23.16b, v22.16b
+	WORD $0x4e201ef7 // and v23.16b, v23.16b, v0.16b
+	WORD $0x4f95e2f3 // sdot v19.4s, v23.16b, v21.4b[0]
+	FMOVQ 48(R17), F23
+	WORD $0x6e3646f7 // ushl v23.16b, v23.16b, v22.16b
+	WORD $0x4e201ef7 // and v23.16b, v23.16b, v0.16b
+	WORD $0x4f95e2f4 // sdot v20.4s, v23.16b, v21.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_3
+	WORD $0x4f285631 // shl v17.4s, v17.4s, #8
+	WORD $0x4eb185ad // add v13.4s, v13.4s, v17.4s
+	WORD $0x4f285652 // shl v18.4s, v18.4s, #8
+	WORD $0x4eb285ce // add v14.4s, v14.4s, v18.4s
+	WORD $0x4f285673 // shl v19.4s, v19.4s, #8
+	WORD $0x4eb385ef // add v15.4s, v15.4s, v19.4s
+	WORD $0x4f285694 // shl v20.4s, v20.4s, #8
+	WORD $0x4eb48610 // add v16.4s, v16.4s, v20.4s
+noHigh0_3:
+noHighs0:
 	CBNZ R21, wide0
 	FMOVD 0(R1), F17
 	WORD $0x2e613a31 // shll v17.4s, v17.4h, #16
@@ -1009,6 +1509,56 @@ part0:
 	WORD $0x4eaa84c6 // add v6.4s, v6.4s, v10.4s
 	WORD $0x4eab84e7 // add v7.4s, v7.4s, v11.4s
 	WORD $0x4eac8508 // add v8.4s, v8.4s, v12.4s
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R22
+	CBZ R22, noHighs0
+	MOVD mulArgs_outlierArgs+outlierArgs_heads(R0), R24
+	ADD R23, R24
+	ADD R4, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e291d29 // eor v9.16b, v9.16b, v9.16b
+	WORD $0x6e2a1d4a // eor v10.16b, v10.16b, v10.16b
+	WORD $0x6e2b1d6b // eor v11.16b, v11.16b, v11.16b
+	WORD $0x6e2c1d8c // eor v12.16b, v12.16b, v12.16b
+	WORD $0x6e2d1dad // eor v13.16b, v13.16b, v13.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<9, R1, R15
+high0_0:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F14
+	FMOVQ 0(R17), F16
+	WORD $0x6e201e10 // eor v16.16b, v16.16b, v0.16b
+	WORD $0x4f8ee209 // sdot v9.4s, v16.16b, v14.4b[0]
+	FMOVQ 16(R17), F16
+	WORD $0x6e201e10 // eor v16.16b, v16.16b, v0.16b
+	WORD $0x4f8ee20a // sdot v10.4s, v16.16b, v14.4b[0]
+	FMOVQ 32(R17), F16
+	WORD $0x6e201e10 // eor v16.16b, v16.16b, v0.16b
+	WORD $0x4f8ee20b // sdot v11.4s, v16.16b, v14.4b[0]
+	FMOVQ 48(R17), F16
+	WORD $0x6e201e10 // eor v16.16b, v16.16b, v0.16b
+	WORD $0x4f8ee20c // sdot v12.4s, v16.16b, v14.4b[0]
+	WORD $0x4f8ee00d // sdot v13.4s, v0.16b, v14.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_0
+	WORD $0x6ead8529 // sub v9.4s, v9.4s, v13.4s
+	WORD $0x4f285529 // shl v9.4s, v9.4s, #8
+	WORD $0x4ea984a5 // add v5.4s, v5.4s, v9.4s
+	WORD $0x6ead854a // sub v10.4s, v10.4s, v13.4s
+	WORD $0x4f28554a // shl v10.4s, v10.4s, #8
+	WORD $0x4eaa84c6 // add v6.4s, v6.4s, v10.4s
+	WORD $0x6ead856b // sub v11.4s, v11.4s, v13.4s
+	WORD $0x4f28556b // shl v11.4s, v11.4s, #8
+	WORD $0x4eab84e7 // add v7.4s, v7.4s, v11.4s
+	WORD $0x6ead858c // sub v12.4s, v12.4s, v13.4s
+	WORD $0x4f28558c // shl v12.4s, v12.4s, #8
+	WORD $0x4eac8508 // add v8.4s, v8.4s, v12.4s
+noHigh0_0:
+noHighs0:
 	CBNZ R21, wide0
 	FMOVD 0(R1), F9
 	WORD $0x2e613929 // shll v9.4s, v9.4h, #16
@@ -1202,6 +1752,101 @@ part0:
 	WORD $0x4eb685ce // add v14.4s, v14.4s, v22.4s
 	WORD $0x4eb785ef // add v15.4s, v15.4s, v23.4s
 	WORD $0x4eb88610 // add v16.4s, v16.4s, v24.4s
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R22
+	CBZ R22, noHighs0
+	MOVD mulArgs_outlierArgs+outlierArgs_heads(R0), R24
+	ADD R23, R24
+	ADD R4, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e311e31 // eor v17.16b, v17.16b, v17.16b
+	WORD $0x6e321e52 // eor v18.16b, v18.16b, v18.16b
+	WORD $0x6e331e73 // eor v19.16b, v19.16b, v19.16b
+	WORD $0x6e341e94 // eor v20.16b, v20.16b, v20.16b
+	WORD $0x6e351eb5 // eor v21.16b, v21.16b, v21.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<9, R1, R15
+high0_0:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F22
+	FMOVQ 0(R17), F24
+	WORD $0x6e201f18 // eor v24.16b, v24.16b, v0.16b
+	WORD $0x4f96e311 // sdot v17.4s, v24.16b, v22.4b[0]
+	FMOVQ 16(R17), F24
+	WORD $0x6e201f18 // eor v24.16b, v24.16b, v0.16b
+	WORD $0x4f96e312 // sdot v18.4s, v24.16b, v22.4b[0]
+	FMOVQ 32(R17), F24
+	WORD $0x6e201f18 // eor v24.16b, v24.16b, v0.16b
+	WORD $0x4f96e313 // sdot v19.4s, v24.16b, v22.4b[0]
+	FMOVQ 48(R17), F24
+	WORD $0x6e201f18 // eor v24.16b, v24.16b, v0.16b
+	WORD $0x4f96e314 // sdot v20.4s, v24.16b, v22.4b[0]
+	WORD $0x4f96e015 // sdot v21.4s, v0.16b, v22.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_0
+	WORD $0x6eb58631 // sub v17.4s, v17.4s, v21.4s
+	WORD $0x4f285631 // shl v17.4s, v17.4s, #8
+	WORD $0x4eb18529 // add v9.4s, v9.4s, v17.4s
+	WORD $0x6eb58652 // sub v18.4s, v18.4s, v21.4s
+	WORD $0x4f285652 // shl v18.4s, v18.4s, #8
+	WORD $0x4eb2854a // add v10.4s, v10.4s, v18.4s
+	WORD $0x6eb58673 // sub v19.4s, v19.4s, v21.4s
+	WORD $0x4f285673 // shl v19.4s, v19.4s, #8
+	WORD $0x4eb3856b // add v11.4s, v11.4s, v19.4s
+	WORD $0x6eb58694 // sub v20.4s, v20.4s, v21.4s
+	WORD $0x4f285694 // shl v20.4s, v20.4s, #8
+	WORD $0x4eb4858c // add v12.4s, v12.4s, v20.4s
+noHigh0_0:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_1
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e311e31 // eor v17.16b, v17.16b, v17.16b
+	WORD $0x6e321e52 // eor v18.16b, v18.16b, v18.16b
+	WORD $0x6e331e73 // eor v19.16b, v19.16b, v19.16b
+	WORD $0x6e341e94 // eor v20.16b, v20.16b, v20.16b
+	WORD $0x6e351eb5 // eor v21.16b, v21.16b, v21.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<9, R1, R15
+high0_1:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F22
+	FMOVQ 0(R17), F24
+	WORD $0x6e201f18 // eor v24.16b, v24.16b, v0.16b
+	WORD $0x4f96e311 // sdot v17.4s, v24.16b, v22.4b[0]
+	FMOVQ 16(R17), F24
+	WORD $0x6e201f18 // eor v24.16b, v24.16b, v0.16b
+	WORD $0x4f96e312 // sdot v18.4s, v24.16b, v22.4b[0]
+	FMOVQ 32(R17), F24
+	WORD $0x6e201f18 // eor v24.16b, v24.16b, v0.16b
+	WORD $0x4f96e313 // sdot v19.4s, v24.16b, v22.4b[0]
+	FMOVQ 48(R17), F24
+	WORD $0x6e201f18 // eor v24.16b, v24.16b, v0.16b
+	WORD $0x4f96e314 // sdot v20.4s, v24.16b, v22.4b[0]
+	WORD $0x4f96e015 // sdot v21.4s, v0.16b, v22.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_1
+	WORD $0x6eb58631 // sub v17.4s, v17.4s, v21.4s
+	WORD $0x4f285631 // shl v17.4s, v17.4s, #8
+	WORD $0x4eb185ad // add v13.4s, v13.4s, v17.4s
+	WORD $0x6eb58652 // sub v18.4s, v18.4s, v21.4s
+	WORD $0x4f285652 // shl v18.4s, v18.4s, #8
+	WORD $0x4eb285ce // add v14.4s, v14.4s, v18.4s
+	WORD $0x6eb58673 // sub v19.4s, v19.4s, v21.4s
+	WORD $0x4f285673 // shl v19.4s, v19.4s, #8
+	WORD $0x4eb385ef // add v15.4s, v15.4s, v19.4s
+	WORD $0x6eb58694 // sub v20.4s, v20.4s, v21.4s
+	WORD $0x4f285694 // shl v20.4s, v20.4s, #8
+	WORD $0x4eb48610 // add v16.4s, v16.4s, v20.4s
+noHigh0_1:
+noHighs0:
 	CBNZ R21, wide0
 	FMOVD 0(R1), F17
 	WORD $0x2e613a31 // shll v17.4s, v17.4h, #16
@@ -1436,6 +2081,146 @@ part0:
 	ADD $256, R1
 	SUB $1, R17
 	CBNZ R17, part0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R22
+	CBZ R22, noHighs0
+	MOVD mulArgs_outlierArgs+outlierArgs_heads(R0), R24
+	ADD R23, R24
+	ADD R4, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e2d1dad // eor v13.16b, v13.16b, v13.16b
+	WORD $0x6e2e1dce // eor v14.16b, v14.16b, v14.16b
+	WORD $0x6e2f1def // eor v15.16b, v15.16b, v15.16b
+	WORD $0x6e301e10 // eor v16.16b, v16.16b, v16.16b
+	WORD $0x6e311e31 // eor v17.16b, v17.16b, v17.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<9, R1, R15
+high0_0:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F18
+	FMOVQ 0(R17), F20
+	WORD $0x6e201e94 // eor v20.16b, v20.16b, v0.16b
+	WORD $0x4f92e28d // sdot v13.4s, v20.16b, v18.4b[0]
+	FMOVQ 16(R17), F20
+	WORD $0x6e201e94 // eor v20.16b, v20.16b, v0.16b
+	WORD $0x4f92e28e // sdot v14.4s, v20.16b, v18.4b[0]
+	FMOVQ 32(R17), F20
+	WORD $0x6e201e94 // eor v20.16b, v20.16b, v0.16b
+	WORD $0x4f92e28f // sdot v15.4s, v20.16b, v18.4b[0]
+	FMOVQ 48(R17), F20
+	WORD $0x6e201e94 // eor v20.16b, v20.16b, v0.16b
+	WORD $0x4f92e290 // sdot v16.4s, v20.16b, v18.4b[0]
+	WORD $0x4f92e011 // sdot v17.4s, v0.16b, v18.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_0
+	WORD $0x6eb185ad // sub v13.4s, v13.4s, v17.4s
+	WORD $0x4f2855ad // shl v13.4s, v13.4s, #8
+	WORD $0x4ead8421 // add v1.4s, v1.4s, v13.4s
+	WORD $0x6eb185ce // sub v14.4s, v14.4s, v17.4s
+	WORD $0x4f2855ce // shl v14.4s, v14.4s, #8
+	WORD $0x4eae8442 // add v2.4s, v2.4s, v14.4s
+	WORD $0x6eb185ef // sub v15.4s, v15.4s, v17.4s
+	WORD $0x4f2855ef // shl v15.4s, v15.4s, #8
+	WORD $0x4eaf8463 // add v3.4s, v3.4s, v15.4s
+	WORD $0x6eb18610 // sub v16.4s, v16.4s, v17.4s
+	WORD $0x4f285610 // shl v16.4s, v16.4s, #8
+	WORD $0x4eb08484 // add v4.4s, v4.4s, v16.4s
+noHigh0_0:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_1
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e2d1dad // eor v13.16b, v13.16b, v13.16b
+	WORD $0x6e2e1dce // eor v14.16b, v14.16b, v14.16b
+	WORD $0x6e2f1def // eor v15.16b, v15.16b, v15.16b
+	WORD $0x6e301e10 // eor v16.16b, v16.16b, v16.16b
+	WORD $0x6e311e31 // eor v17.16b, v17.16b, v17.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<9, R1, R15
+high0_1:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F18
+	FMOVQ 0(R17), F20
+	WORD $0x6e201e94 // eor v20.16b, v20.16b, v0.16b
+	WORD $0x4f92e28d // sdot v13.4s, v20.16b, v18.4b[0]
+	FMOVQ 16(R17), F20
+	WORD $0x6e201e94 // eor v20.16b, v20.16b, v0.16b
+	WORD $0x4f92e28e // sdot v14.4s, v20.16b, v18.4b[0]
+	FMOVQ 32(R17), F20
+	WORD $0x6e201e94 // eor v20.16b, v20.16b, v0.16b
+	WORD $0x4f92e28f // sdot v15.4s, v20.16b, v18.4b[0]
+	FMOVQ 48(R17), F20
+	WORD $0x6e201e94 // eor v20.16b, v20.16b, v0.16b
+	WORD $0x4f92e290 // sdot v16.4s, v20.16b, v18.4b[0]
+	WORD $0x4f92e011 // sdot v17.4s, v0.16b, v18.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_1
+	WORD $0x6eb185ad // sub v13.4s, v13.4s, v17.4s
+	WORD $0x4f2855ad // shl v13.4s, v13.4s, #8
+	WORD $0x4ead84a5 // add v5.4s, v5.4s, v13.4s
+	WORD $0x6eb185ce // sub v14.4s, v14.4s, v17.4s
+	WORD $0x4f2855ce // shl v14.4s, v14.4s, #8
+	WORD $0x4eae84c6 // add v6.4s, v6.4s, v14.4s
+	WORD $0x6eb185ef // sub v15.4s, v15.4s, v17.4s
+	WORD $0x4f2855ef // shl v15.4s, v15.4s, #8
+	WORD $0x4eaf84e7 // add v7.4s, v7.4s, v15.4s
+	WORD $0x6eb18610 // sub v16.4s, v16.4s, v17.4s
+	WORD $0x4f285610 // shl v16.4s, v16.4s, #8
+	WORD $0x4eb08508 // add v8.4s, v8.4s, v16.4s
+noHigh0_1:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_2
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e2d1dad // eor v13.16b, v13.16b, v13.16b
+	WORD $0x6e2e1dce // eor v14.16b, v14.16b, v14.16b
+	WORD $0x6e2f1def // eor v15.16b, v15.16b, v15.16b
+	WORD $0x6e301e10 // eor v16.16b, v16.16b, v16.16b
+	WORD $0x6e311e31 // eor v17.16b, v17.16b, v17.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<9, R1, R15
+high0_2:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F18
+	FMOVQ 0(R17), F20
+	WORD $0x6e201e94 // eor v20.16b, v20.16b, v0.16b
+	WORD $0x4f92e28d // sdot v13.4s, v20.16b, v18.4b[0]
+	FMOVQ 16(R17), F20
+	WORD $0x6e201e94 // eor v20.16b, v20.16b, v0.16b
+	WORD $0x4f92e28e // sdot v14.4s, v20.16b, v18.4b[0]
+	FMOVQ 32(R17), F20
+	WORD $0x6e201e94 // eor v20.16b, v20.16b, v0.16b
+	WORD $0x4f92e28f // sdot v15.4s, v20.16b, v18.4b[0]
+	FMOVQ 48(R17), F20
+	WORD $0x6e201e94 // eor v20.16b, v20.16b, v0.16b
+	WORD $0x4f92e290 // sdot v16.4s, v20.16b, v18.4b[0]
+	WORD $0x4f92e011 // sdot v17.4s, v0.16b, v18.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_2
+	WORD $0x6eb185ad // sub v13.4s, v13.4s, v17.4s
+	WORD $0x4f2855ad // shl v13.4s, v13.4s, #8
+	WORD $0x4ead8529 // add v9.4s, v9.4s, v13.4s
+	WORD $0x6eb185ce // sub v14.4s, v14.4s, v17.4s
+	WORD $0x4f2855ce // shl v14.4s, v14.4s, #8
+	WORD $0x4eae854a // add v10.4s, v10.4s, v14.4s
+	WORD $0x6eb185ef // sub v15.4s, v15.4s, v17.4s
+	WORD $0x4f2855ef // shl v15.4s, v15.4s, #8
+	WORD $0x4eaf856b // add v11.4s, v11.4s, v15.4s
+	WORD $0x6eb18610 // sub v16.4s, v16.4s, v17.4s
+	WORD $0x4f285610 // shl v16.4s, v16.4s, #8
+	WORD $0x4eb0858c // add v12.4s, v12.4s, v16.4s
+noHigh0_2:
+noHighs0:
 	CBNZ R21, wide0
 	FMOVD 0(R1), F13
 	WORD $0x2e6139ad // shll v13.4s, v13.4h, #16
@@ -1736,6 +2521,191 @@ part0:
 	ADD $256, R1
 	SUB $1, R17
 	CBNZ R17, part0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R22
+	CBZ R22, noHighs0
+	MOVD mulArgs_outlierArgs+outlierArgs_heads(R0), R24
+	ADD R23, R24
+	ADD R4, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e311e31 // eor v17.16b, v17.16b, v17.16b
+	WORD $0x6e321e52 // eor v18.16b, v18.16b, v18.16b
+	WORD $0x6e331e73 // eor v19.16b, v19.16b, v19.16b
+	WORD $0x6e341e94 // eor v20.16b, v20.16b, v20.16b
+	WORD $0x6e351eb5 // eor v21.16b, v21.16b, v21.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<9, R1, R15
+high0_0:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F22
+	FMOVQ 0(R17), F24
+	WORD $0x6e201f18 // eor v24.16b, v24.16b, v0.16b
+	WORD $0x4f96e311 // sdot v17.4s, v24.16b, v22.4b[0]
+	FMOVQ 16(R17), F24
+	WORD $0x6e201f18 // eor v24.16b, v24.16b, v0.16b
+	WORD $0x4f96e312 // sdot v18.4s, v24.16b, v22.4b[0]
+	FMOVQ 32(R17), F24
+	WORD $0x6e201f18 // eor v24.16b, v24.16b, v0.16b
+	WORD $0x4f96e313 // sdot v19.4s, v24.16b, v22.4b[0]
+	FMOVQ 48(R17), F24
+	WORD $0x6e201f18 // eor v24.16b, v24.16b, v0.16b
+	WORD $0x4f96e314 // sdot v20.4s, v24.16b, v22.4b[0]
+	WORD $0x4f96e015 // sdot v21.4s, v0.16b, v22.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_0
+	WORD $0x6eb58631 // sub v17.4s, v17.4s, v21.4s
+	WORD $0x4f285631 // shl v17.4s, v17.4s, #8
+	WORD $0x4eb18421 // add v1.4s, v1.4s, v17.4s
+	WORD $0x6eb58652 // sub v18.4s, v18.4s, v21.4s
+	WORD $0x4f285652 // shl v18.4s, v18.4s, #8
+	WORD $0x4eb28442 // add v2.4s, v2.4s, v18.4s
+	WORD $0x6eb58673 // sub v19.4s, v19.4s, v21.4s
+	WORD $0x4f285673 // shl v19.4s, v19.4s, #8
+	WORD $0x4eb38463 // add v3.4s, v3.4s, v19.4s
+	WORD $0x6eb58694 // sub v20.4s, v20.4s, v21.4s
+	WORD $0x4f285694 // shl v20.4s, v20.4s, #8
+	WORD $0x4eb48484 // add v4.4s, v4.4s, v20.4s
+noHigh0_0:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_1
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e311e31 // eor v17.16b, v17.16b, v17.16b
+	WORD $0x6e321e52 // eor v18.16b, v18.16b, v18.16b
+	WORD $0x6e331e73 // eor v19.16b, v19.16b, v19.16b
+	WORD $0x6e341e94 // eor v20.16b, v20.16b, v20.16b
+	WORD $0x6e351eb5 // eor v21.16b, v21.16b, v21.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<9, R1, R15
+high0_1:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F22
+	FMOVQ 0(R17), F24
+	WORD $0x6e201f18 // eor v24.16b, v24.16b, v0.16b
+	WORD $0x4f96e311 // sdot v17.4s, v24.16b, v22.4b[0]
+	FMOVQ 16(R17), F24
+	WORD $0x6e201f18 // eor v24.16b, v24.16b, v0.16b
+	WORD $0x4f96e312 // sdot v18.4s, v24.16b, v22.4b[0]
+	FMOVQ 32(R17), F24
+	WORD $0x6e201f18 // eor v24.16b, v24.16b, v0.16b
+	WORD $0x4f96e313 // sdot v19.4s, v24.16b, v22.4b[0]
+	FMOVQ 48(R17), F24
+	WORD $0x6e201f18 // eor v24.16b, v24.16b, v0.16b
+	WORD $0x4f96e314 // sdot v20.4s, v24.16b, v22.4b[0]
+	WORD $0x4f96e015 // sdot v21.4s, v0.16b, v22.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_1
+	WORD $0x6eb58631 // sub v17.4s, v17.4s, v21.4s
+	WORD $0x4f285631 // shl v17.4s, v17.4s, #8
+	WORD $0x4eb184a5 // add v5.4s, v5.4s, v17.4s
+	WORD $0x6eb58652 // sub v18.4s, v18.4s, v21.4s
+	WORD $0x4f285652 // shl v18.4s, v18.4s, #8
+	WORD $0x4eb284c6 // add v6.4s, v6.4s, v18.4s
+	WORD $0x6eb58673 // sub v19.4s, v19.4s, v21.4s
+	WORD $0x4f285673 // shl v19.4s, v19.4s, #8
+	WORD $0x4eb384e7 // add v7.4s, v7.4s, v19.4s
+	WORD $0x6eb58694 // sub v20.4s, v20.4s, v21.4s
+	WORD $0x4f285694 // shl v20.4s, v20.4s, #8
+	WORD $0x4eb48508 // add v8.4s, v8.4s, v20.4s
+noHigh0_1:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_2
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e311e31 // eor v17.16b, v17.16b, v17.16b
+	WORD $0x6e321e52 // eor v18.16b, v18.16b, v18.16b
+	WORD $0x6e331e73 // eor v19.16b, v19.16b, v19.16b
+	WORD $0x6e341e94 // eor v20.16b, v20.16b, v20.16b
+	WORD $0x6e351eb5 // eor v21.16b, v21.16b, v21.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<9, R1, R15
+high0_2:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F22
+	FMOVQ 0(R17), F24
+	WORD $0x6e201f18 // eor v24.16b, v24.16b, v0.16b
+	WORD $0x4f96e311 // sdot v17.4s, v24.16b, v22.4b[0]
+	FMOVQ 16(R17), F24
+	WORD $0x6e201f18 // eor v24.16b, v24.16b, v0.16b
+	WORD $0x4f96e312 // sdot v18.4s, v24.16b, v22.4b[0]
+	FMOVQ 32(R17), F24
+	WORD $0x6e201f18 // eor v24.16b, v24.16b, v0.16b
+	WORD $0x4f96e313 // sdot v19.4s, v24.16b, v22.4b[0]
+	FMOVQ 48(R17), F24
+	WORD $0x6e201f18 // eor v24.16b, v24.16b, v0.16b
+	WORD $0x4f96e314 // sdot v20.4s, v24.16b, v22.4b[0]
+	WORD $0x4f96e015 // sdot v21.4s, v0.16b, v22.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_2
+	WORD $0x6eb58631 // sub v17.4s, v17.4s, v21.4s
+	WORD $0x4f285631 // shl v17.4s, v17.4s, #8
+	WORD $0x4eb18529 // add v9.4s, v9.4s, v17.4s
+	WORD $0x6eb58652 // sub v18.4s, v18.4s, v21.4s
+	WORD $0x4f285652 // shl v18.4s, v18.4s, #8
+	WORD $0x4eb2854a // add v10.4s, v10.4s, v18.4s
+	WORD $0x6eb58673 // sub v19.4s, v19.4s, v21.4s
+	WORD $0x4f285673 // shl v19.4s, v19.4s, #8
+	WORD $0x4eb3856b // add v11.4s, v11.4s, v19.4s
+	WORD $0x6eb58694 // sub v20.4s, v20.4s, v21.4s
+	WORD $0x4f285694 // shl v20.4s, v20.4s, #8
+	WORD $0x4eb4858c // add v12.4s, v12.4s, v20.4s
+noHigh0_2:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_3
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e311e31 // eor v17.16b, v17.16b, v17.16b
+	WORD $0x6e321e52 // eor v18.16b, v18.16b, v18.16b
+	WORD $0x6e331e73 // eor v19.16b, v19.16b, v19.16b
+	WORD $0x6e341e94 // eor v20.16b, v20.16b, v20.16b
+	WORD $0x6e351eb5 // eor v21.16b, v21.16b, v21.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<9, R1, R15
+high0_3:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F22
+	FMOVQ 0(R17), F24
+	WORD $0x6e201f18 // eor v24.16b, v24.16b, v0.16b
+	WORD $0x4f96e311 // sdot v17.4s, v24.16b, v22.4b[0]
+	FMOVQ 16(R17), F24
+	WORD $0x6e201f18 // eor v24.16b, v24.16b, v0.16b
+	WORD $0x4f96e312 // sdot v18.4s, v24.16b, v22.4b[0]
+	FMOVQ 32(R17), F24
+	WORD $0x6e201f18 // eor v24.16b, v24.16b, v0.16b
+	WORD $0x4f96e313 // sdot v19.4s, v24.16b, v22.4b[0]
+	FMOVQ 48(R17), F24
+	WORD $0x6e201f18 // eor v24.16b, v24.16b, v0.16b
+	WORD $0x4f96e314 // sdot v20.4s, v24.16b, v22.4b[0]
+	WORD $0x4f96e015 // sdot v21.4s, v0.16b, v22.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_3
+	WORD $0x6eb58631 // sub v17.4s, v17.4s, v21.4s
+	WORD $0x4f285631 // shl v17.4s, v17.4s, #8
+	WORD $0x4eb185ad // add v13.4s, v13.4s, v17.4s
+	WORD $0x6eb58652 // sub v18.4s, v18.4s, v21.4s
+	WORD $0x4f285652 // shl v18.4s, v18.4s, #8
+	WORD $0x4eb285ce // add v14.4s, v14.4s, v18.4s
+	WORD $0x6eb58673 // sub v19.4s, v19.4s, v21.4s
+	WORD $0x4f285673 // shl v19.4s, v19.4s, #8
+	WORD $0x4eb385ef // add v15.4s, v15.4s, v19.4s
+	WORD $0x6eb58694 // sub v20.4s, v20.4s, v21.4s
+	WORD $0x4f285694 // shl v20.4s, v20.4s, #8
+	WORD $0x4eb48610 // add v16.4s, v16.4s, v20.4s
+noHigh0_3:
+noHighs0:
 	CBNZ R21, wide0
 	FMOVD 0(R1), F17
 	WORD $0x2e613a31 // shll v17.4s, v17.4h, #16
@@ -1963,6 +2933,45 @@ part0:
 	WORD $0x4ea58421 // add v1.4s, v1.4s, v5.4s
 	WORD $0x4ea68442 // add v2.4s, v2.4s, v6.4s
 	WORD $0x4ea78463 // add v3.4s, v3.4s, v7.4s
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R22
+	CBZ R22, noHighs0
+	MOVD mulArgs_outlierArgs+outlierArgs_heads(R0), R24
+	ADD R23, R24
+	ADD R4, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e251ca5 // eor v5.16b, v5.16b, v5.16b
+	WORD $0x6e261cc6 // eor v6.16b, v6.16b, v6.16b
+	WORD $0x6e271ce7 // eor v7.16b, v7.16b, v7.16b
+	MOVD $bytes-2048(SP), R15
+high0_0:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F8
+	FMOVQ 0(R17), F10
+	WORD $0x4f88e144 // sdot v4.4s, v10.16b, v8.4b[0]
+	FMOVQ 16(R17), F10
+	WORD $0x4f88e145 // sdot v5.4s, v10.16b, v8.4b[0]
+	FMOVQ 32(R17), F10
+	WORD $0x4f88e146 // sdot v6.4s, v10.16b, v8.4b[0]
+	FMOVQ 48(R17), F10
+	WORD $0x4f88e147 // sdot v7.4s, v10.16b, v8.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_0
+	WORD $0x4f285484 // shl v4.4s, v4.4s, #8
+	WORD $0x4ea48400 // add v0.4s, v0.4s, v4.4s
+	WORD $0x4f2854a5 // shl v5.4s, v5.4s, #8
+	WORD $0x4ea58421 // add v1.4s, v1.4s, v5.4s
+	WORD $0x4f2854c6 // shl v6.4s, v6.4s, #8
+	WORD $0x4ea68442 // add v2.4s, v2.4s, v6.4s
+	WORD $0x4f2854e7 // shl v7.4s, v7.4s, #8
+	WORD $0x4ea78463 // add v3.4s, v3.4s, v7.4s
+noHigh0_0:
+noHighs0:
 	CBNZ R21, wide0
 	FMOVD 0(R1), F4
 	WORD $0x2e613884 // shll v4.4s, v4.4h, #16
@@ -2140,6 +3149,79 @@ part0:
 	WORD $0x4ead84a5 // add v5.4s, v5.4s, v13.4s
 	WORD $0x4eae84c6 // add v6.4s, v6.4s, v14.4s
 	WORD $0x4eaf84e7 // add v7.4s, v7.4s, v15.4s
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R22
+	CBZ R22, noHighs0
+	MOVD mulArgs_outlierArgs+outlierArgs_heads(R0), R24
+	ADD R23, R24
+	ADD R4, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e281d08 // eor v8.16b, v8.16b, v8.16b
+	WORD $0x6e291d29 // eor v9.16b, v9.16b, v9.16b
+	WORD $0x6e2a1d4a // eor v10.16b, v10.16b, v10.16b
+	WORD $0x6e2b1d6b // eor v11.16b, v11.16b, v11.16b
+	MOVD $bytes-2048(SP), R15
+high0_0:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F12
+	FMOVQ 0(R17), F14
+	WORD $0x4f8ce1c8 // sdot v8.4s, v14.16b, v12.4b[0]
+	FMOVQ 16(R17), F14
+	WORD $0x4f8ce1c9 // sdot v9.4s, v14.16b, v12.4b[0]
+	FMOVQ 32(R17), F14
+	WORD $0x4f8ce1ca // sdot v10.4s, v14.16b, v12.4b[0]
+	FMOVQ 48(R17), F14
+	WORD $0x4f8ce1cb // sdot v11.4s, v14.16b, v12.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_0
+	WORD $0x4f285508 // shl v8.4s, v8.4s, #8
+	WORD $0x4ea88400 // add v0.4s, v0.4s, v8.4s
+	WORD $0x4f285529 // shl v9.4s, v9.4s, #8
+	WORD $0x4ea98421 // add v1.4s, v1.4s, v9.4s
+	WORD $0x4f28554a // shl v10.4s, v10.4s, #8
+	WORD $0x4eaa8442 // add v2.4s, v2.4s, v10.4s
+	WORD $0x4f28556b // shl v11.4s, v11.4s, #8
+	WORD $0x4eab8463 // add v3.4s, v3.4s, v11.4s
+noHigh0_0:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_1
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e281d08 // eor v8.16b, v8.16b, v8.16b
+	WORD $0x6e291d29 // eor v9.16b, v9.16b, v9.16b
+	WORD $0x6e2a1d4a // eor v10.16b, v10.16b, v10.16b
+	WORD $0x6e2b1d6b // eor v11.16b, v11.16b, v11.16b
+	MOVD $bytes-2048(SP), R15
+high0_1:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F12
+	FMOVQ 0(R17), F14
+	WORD $0x4f8ce1c8 // sdot v8.4s, v14.16b, v12.4b[0]
+	FMOVQ 16(R17), F14
+	WORD $0x4f8ce1c9 // sdot v9.4s, v14.16b, v12.4b[0]
+	FMOVQ 32(R17), F14
+	WORD $0x4f8ce1ca // sdot v10.4s, v14.16b, v12.4b[0]
+	FMOVQ 48(R17), F14
+	WORD $0x4f8ce1cb // sdot v11.4s, v14.16b, v12.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_1
+	WORD $0x4f285508 // shl v8.4s, v8.4s, #8
+	WORD $0x4ea88484 // add v4.4s, v4.4s, v8.4s
+	WORD $0x4f285529 // shl v9.4s, v9.4s, #8
+	WORD $0x4ea984a5 // add v5.4s, v5.4s, v9.4s
+	WORD $0x4f28554a // shl v10.4s, v10.4s, #8
+	WORD $0x4eaa84c6 // add v6.4s, v6.4s, v10.4s
+	WORD $0x4f28556b // shl v11.4s, v11.4s, #8
+	WORD $0x4eab84e7 // add v7.4s, v7.4s, v11.4s
+noHigh0_1:
+noHighs0:
 	CBNZ R21, wide0
 	FMOVD 0(R1), F8
 	WORD $0x2e613908 // shll v8.4s, v8.4h, #16
@@ -2356,6 +3438,113 @@ part0:
 	ADD $256, R15
 	SUB $1, R17
 	CBNZ R17, part0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R22
+	CBZ R22, noHighs0
+	MOVD mulArgs_outlierArgs+outlierArgs_heads(R0), R24
+	ADD R23, R24
+	ADD R4, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e2c1d8c // eor v12.16b, v12.16b, v12.16b
+	WORD $0x6e2d1dad // eor v13.16b, v13.16b, v13.16b
+	WORD $0x6e2e1dce // eor v14.16b, v14.16b, v14.16b
+	WORD $0x6e2f1def // eor v15.16b, v15.16b, v15.16b
+	MOVD $bytes-2048(SP), R15
+high0_0:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F16
+	FMOVQ 0(R17), F18
+	WORD $0x4f90e24c // sdot v12.4s, v18.16b, v16.4b[0]
+	FMOVQ 16(R17), F18
+	WORD $0x4f90e24d // sdot v13.4s, v18.16b, v16.4b[0]
+	FMOVQ 32(R17), F18
+	WORD $0x4f90e24e // sdot v14.4s, v18.16b, v16.4b[0]
+	FMOVQ 48(R17), F18
+	WORD $0x4f90e24f // sdot v15.4s, v18.16b, v16.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_0
+	WORD $0x4f28558c // shl v12.4s, v12.4s, #8
+	WORD $0x4eac8400 // add v0.4s, v0.4s, v12.4s
+	WORD $0x4f2855ad // shl v13.4s, v13.4s, #8
+	WORD $0x4ead8421 // add v1.4s, v1.4s, v13.4s
+	WORD $0x4f2855ce // shl v14.4s, v14.4s, #8
+	WORD $0x4eae8442 // add v2.4s, v2.4s, v14.4s
+	WORD $0x4f2855ef // shl v15.4s, v15.4s, #8
+	WORD $0x4eaf8463 // add v3.4s, v3.4s, v15.4s
+noHigh0_0:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_1
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e2c1d8c // eor v12.16b, v12.16b, v12.16b
+	WORD $0x6e2d1dad // eor v13.16b, v13.16b, v13.16b
+	WORD $0x6e2e1dce // eor v14.16b, v14.16b, v14.16b
+	WORD $0x6e2f1def // eor v15.16b, v15.16b, v15.16b
+	MOVD $bytes-2048(SP), R15
+high0_1:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F16
+	FMOVQ 0(R17), F18
+	WORD $0x4f90e24c // sdot v12.4s, v18.16b, v16.4b[0]
+	FMOVQ 16(R17), F18
+	WORD $0x4f90e24d // sdot v13.4s, v18.16b, v16.4b[0]
+	FMOVQ 32(R17), F18
+	WORD $0x4f90e24e // sdot v14.4s, v18.16b, v16.4b[0]
+	FMOVQ 48(R17), F18
+	WORD $0x4f90e24f // sdot v15.4s, v18.16b, v16.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_1
+	WORD $0x4f28558c // shl v12.4s, v12.4s, #8
+	WORD $0x4eac8484 // add v4.4s, v4.4s, v12.4s
+	WORD $0x4f2855ad // shl v13.4s, v13.4s, #8
+	WORD $0x4ead84a5 // add v5.4s, v5.4s, v13.4s
+	WORD $0x4f2855ce // shl v14.4s, v14.4s, #8
+	WORD $0x4eae84c6 // add v6.4s, v6.4s, v14.4s
+	WORD $0x4f2855ef // shl v15.4s, v15.4s, #8
+	WORD $0x4eaf84e7 // add v7.4s, v7.4s, v15.4s
+noHigh0_1:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_2
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e2c1d8c // eor v12.16b, v12.16b, v12.16b
+	WORD $0x6e2d1dad // eor v13.16b, v13.16b, v13.16b
+	WORD $0x6e2e1dce // eor v14.16b, v14.16b, v14.16b
+	WORD $0x6e2f1def // eor v15.16b, v15.16b, v15.16b
+	MOVD $bytes-2048(SP), R15
+high0_2:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F16
+	FMOVQ 0(R17), F18
+	WORD $0x4f90e24c // sdot v12.4s, v18.16b, v16.4b[0]
+	FMOVQ 16(R17), F18
+	WORD $0x4f90e24d // sdot v13.4s, v18.16b, v16.4b[0]
+	FMOVQ 32(R17), F18
+	WORD $0x4f90e24e // sdot v14.4s, v18.16b, v16.4b[0]
+	FMOVQ 48(R17), F18
+	WORD $0x4f90e24f // sdot v15.4s, v18.16b, v16.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_2
+	WORD $0x4f28558c // shl v12.4s, v12.4s, #8
+	WORD $0x4eac8508 // add v8.4s, v8.4s, v12.4s
+	WORD $0x4f2855ad // shl v13.4s, v13.4s, #8
+	WORD $0x4ead8529 // add v9.4s, v9.4s, v13.4s
+	WORD $0x4f2855ce // shl v14.4s, v14.4s, #8
+	WORD $0x4eae854a // add v10.4s, v10.4s, v14.4s
+	WORD $0x4f2855ef // shl v15.4s, v15.4s, #8
+	WORD $0x4eaf856b // add v11.4s, v11.4s, v15.4s
+noHigh0_2:
+noHighs0:
 	CBNZ R21, wide0
 	FMOVD 0(R1), F12
 	WORD $0x2e61398c // shll v12.4s, v12.4h, #16
@@ -2657,6 +3846,146 @@ part0:
 	ADD $256, R15
 	SUB $1, R17
 	CBNZ R17, part0
+	MOVD wideArgs_outlierArgs+outlierArgs_records(R0), R22
+	CBZ R22, noHighs0
+	MOVD wideArgs_outlierArgs+outlierArgs_heads(R0), R24
+	ADD R23, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_0
+	MOVD wideArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e301e10 // eor v16.16b, v16.16b, v16.16b
+	WORD $0x6e311e31 // eor v17.16b, v17.16b, v17.16b
+	WORD $0x6e321e52 // eor v18.16b, v18.16b, v18.16b
+	WORD $0x6e331e73 // eor v19.16b, v19.16b, v19.16b
+	MOVD $bytes-2048(SP), R15
+high0_0:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F20
+	FMOVQ 0(R17), F22
+	WORD $0x4f94e2d0 // sdot v16.4s, v22.16b, v20.4b[0]
+	FMOVQ 16(R17), F22
+	WORD $0x4f94e2d1 // sdot v17.4s, v22.16b, v20.4b[0]
+	FMOVQ 32(R17), F22
+	WORD $0x4f94e2d2 // sdot v18.4s, v22.16b, v20.4b[0]
+	FMOVQ 48(R17), F22
+	WORD $0x4f94e2d3 // sdot v19.4s, v22.16b, v20.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_0
+	WORD $0x4f285610 // shl v16.4s, v16.4s, #8
+	WORD $0x4eb08400 // add v0.4s, v0.4s, v16.4s
+	WORD $0x4f285631 // shl v17.4s, v17.4s, #8
+	WORD $0x4eb18421 // add v1.4s, v1.4s, v17.4s
+	WORD $0x4f285652 // shl v18.4s, v18.4s, #8
+	WORD $0x4eb28442 // add v2.4s, v2.4s, v18.4s
+	WORD $0x4f285673 // shl v19.4s, v19.4s, #8
+	WORD $0x4eb38463 // add v3.4s, v3.4s, v19.4s
+noHigh0_0:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_1
+	MOVD wideArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e301e10 // eor v16.16b, v16.16b, v16.16b
+	WORD $0x6e311e31 // eor v17.16b, v17.16b, v17.16b
+	WORD $0x6e321e52 // eor v18.16b, v18.16b, v18.16b
+	WORD $0x6e331e73 // eor v19.16b, v19.16b, v19.16b
+	MOVD $bytes-2048(SP), R15
+high0_1:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F20
+	FMOVQ 0(R17), F22
+	WORD $0x4f94e2d0 // sdot v16.4s, v22.16b, v20.4b[0]
+	FMOVQ 16(R17), F22
+	WORD $0x4f94e2d1 // sdot v17.4s, v22.16b, v20.4b[0]
+	FMOVQ 32(R17), F22
+	WORD $0x4f94e2d2 // sdot v18.4s, v22.16b, v20.4b[0]
+	FMOVQ 48(R17), F22
+	WORD $0x4f94e2d3 // sdot v19.4s, v22.16b, v20.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_1
+	WORD $0x4f285610 // shl v16.4s, v16.4s, #8
+	WORD $0x4eb08484 // add v4.4s, v4.4s, v16.4s
+	WORD $0x4f285631 // shl v17.4s, v17.4s, #8
+	WORD $0x4eb184a5 // add v5.4s, v5.4s, v17.4s
+	WORD $0x4f285652 // shl v18.4s, v18.4s, #8
+	WORD $0x4eb284c6 // add v6.4s, v6.4s, v18.4s
+	WORD $0x4f285673 // shl v19.4s, v19.4s, #8
+	WORD $0x4eb384e7 // add v7.4s, v7.4s, v19.4s
+noHigh0_1:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_2
+	MOVD wideArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e301e10 // eor v16.16b, v16.16b, v16.16b
+	WORD $0x6e311e31 // eor v17.16b, v17.16b, v17.16b
+	WORD $0x6e321e52 // eor v18.16b, v18.16b, v18.16b
+	WORD $0x6e331e73 // eor v19.16b, v19.16b, v19.16b
+	MOVD $bytes-2048(SP), R15
+high0_2:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F20
+	FMOVQ 0(R17), F22
+	WORD $0x4f94e2d0 // sdot v16.4s, v22.16b, v20.4b[0]
+	FMOVQ 16(R17), F22
+	WORD $0x4f94e2d1 // sdot v17.4s, v22.16b, v20.4b[0]
+	FMOVQ 32(R17), F22
+	WORD $0x4f94e2d2 // sdot v18.4s, v22.16b, v20.4b[0]
+	FMOVQ 48(R17), F22
+	WORD $0x4f94e2d3 // sdot v19.4s, v22.16b, v20.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_2
+	WORD $0x4f285610 // shl v16.4s, v16.4s, #8
+	WORD $0x4eb08508 // add v8.4s, v8.4s, v16.4s
+	WORD $0x4f285631 // shl v17.4s, v17.4s, #8
+	WORD $0x4eb18529 // add v9.4s, v9.4s, v17.4s
+	WORD $0x4f285652 // shl v18.4s, v18.4s, #8
+	WORD $0x4eb2854a // add v10.4s, v10.4s, v18.4s
+	WORD $0x4f285673 // shl v19.4s, v19.4s, #8
+	WORD $0x4eb3856b // add v11.4s, v11.4s, v19.4s
+noHigh0_2:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_3
+	MOVD wideArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e301e10 // eor v16.16b, v16.16b, v16.16b
+	WORD $0x6e311e31 // eor v17.16b, v17.16b, v17.16b
+	WORD $0x6e321e52 // eor v18.16b, v18.16b, v18.16b
+	WORD $0x6e331e73 // eor v19.16b, v19.16b, v19.16b
+	MOVD $bytes-2048(SP), R15
+high0_3:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F20
+	FMOVQ 0(R17), F22
+	WORD $0x4f94e2d0 // sdot v16.4s, v22.16b, v20.4b[0]
+	FMOVQ 16(R17), F22
+	WORD $0x4f94e2d1 // sdot v17.4s, v22.16b, v20.4b[0]
+	FMOVQ 32(R17), F22
+	WORD $0x4f94e2d2 // sdot v18.4s, v22.16b, v20.4b[0]
+	FMOVQ 48(R17), F22
+	WORD $0x4f94e2d3 // sdot v19.4s, v22.16b, v20.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_3
+	WORD $0x4f285610 // shl v16.4s, v16.4s, #8
+	WORD $0x4eb0858c // add v12.4s, v12.4s, v16.4s
+	WORD $0x4f285631 // shl v17.4s, v17.4s, #8
+	WORD $0x4eb185ad // add v13.4s, v13.4s, v17.4s
+	WORD $0x4f285652 // shl v18.4s, v18.4s, #8
+	WORD $0x4eb285ce // add v14.4s, v14.4s, v18.4s
+	WORD $0x4f285673 // shl v19.4s, v19.4s, #8
+	WORD $0x4eb385ef // add v15.4s, v15.4s, v19.4s
+noHigh0_3:
+noHighs0:
 	CBNZ R21, wide0
 	FMOVD 0(R1), F16
 	WORD $0x2e613a10 // shll v16.4s, v16.4h, #16

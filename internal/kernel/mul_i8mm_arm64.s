@@ -86,6 +86,59 @@ part0:
 	WORD $0x4eaa84c6 // add v6.4s, v6.4s, v10.4s
 	WORD $0x4eab84e7 // add v7.4s, v7.4s, v11.4s
 	WORD $0x4eac8508 // add v8.4s, v8.4s, v12.4s
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R22
+	CBZ R22, noHighs0
+	MOVD mulArgs_outlierArgs+outlierArgs_heads(R0), R24
+	ADD R23, R24
+	ADD R4, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e291d29 // eor v9.16b, v9.16b, v9.16b
+	WORD $0x6e2a1d4a // eor v10.16b, v10.16b, v10.16b
+	WORD $0x6e2b1d6b // eor v11.16b, v11.16b, v11.16b
+	WORD $0x6e2c1d8c // eor v12.16b, v12.16b, v12.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<8, R1, R15
+high0_0:
+	MOVWU (R22), R17
+	AND $32, R17, R3
+	LSR $3, R3
+	NEG R3, R3
+	WORD $0x4e010c6e // dup v14.16b, w3
+	BIC $63, R17
+	ADD R15, R17
+	FMOVS 8(R22), F13
+	FMOVQ 0(R17), F15
+	WORD $0x6e2e45ef // ushl v15.16b, v15.16b, v14.16b
+	WORD $0x4e201def // and v15.16b, v15.16b, v0.16b
+	WORD $0x4f8df1e9 // usdot v9.4s, v15.16b, v13.4b[0]
+	FMOVQ 16(R17), F15
+	WORD $0x6e2e45ef // ushl v15.16b, v15.16b, v14.16b
+	WORD $0x4e201def // and v15.16b, v15.16b, v0.16b
+	WORD $0x4f8df1ea // usdot v10.4s, v15.16b, v13.4b[0]
+	FMOVQ 32(R17), F15
+	WORD $0x6e2e45ef // ushl v15.16b, v15.16b, v14.16b
+	WORD $0x4e201def // and v15.16b, v15.16b, v0.16b
+	WORD $0x4f8df1eb // usdot v11.4s, v15.16b, v13.4b[0]
+	FMOVQ 48(R17), F15
+	WORD $0x6e2e45ef // ushl v15.16b, v15.16b, v14.16b
+	WORD $0x4e201def // and v15.16b, v15.16b, v0.16b
+	WORD $0x4f8df1ec // usdot v12.4s, v15.16b, v13.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_0
+	WORD $0x4f285529 // shl v9.4s, v9.4s, #8
+	WORD $0x4ea984a5 // add v5.4s, v5.4s, v9.4s
+	WORD $0x4f28554a // shl v10.4s, v10.4s, #8
+	WORD $0x4eaa84c6 // add v6.4s, v6.4s, v10.4s
+	WORD $0x4f28556b // shl v11.4s, v11.4s, #8
+	WORD $0x4eab84e7 // add v7.4s, v7.4s, v11.4s
+	WORD $0x4f28558c // shl v12.4s, v12.4s, #8
+	WORD $0x4eac8508 // add v8.4s, v8.4s, v12.4s
+noHigh0_0:
+noHighs0:
 	CBNZ R21, wide0
 	FMOVD 0(R1), F9
 	WORD $0x2e613929 // shll v9.4s, v9.4h, #16
@@ -263,6 +316,107 @@ part0:
 	WORD $0x4e8618a5 // uzp1 v5.4s, v5.4s, v6.4s
 	WORD $0x4e8858e6 // uzp2 v6.4s, v7.4s, v8.4s
 	WORD $0x4e8818e7 // uzp1 v7.4s, v7.4s, v8.4s
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R22
+	CBZ R22, noHighs0
+	MOVD mulArgs_outlierArgs+outlierArgs_heads(R0), R24
+	ADD R23, R24
+	ADD R4, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e281d08 // eor v8.16b, v8.16b, v8.16b
+	WORD $0x6e2a1d4a // eor v10.16b, v10.16b, v10.16b
+	WORD $0x6e2b1d6b // eor v11.16b, v11.16b, v11.16b
+	WORD $0x6e2c1d8c // eor v12.16b, v12.16b, v12.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<8, R1, R15
+high0_0:
+	MOVWU (R22), R17
+	AND $32, R17, R3
+	LSR $3, R3
+	NEG R3, R3
+	WORD $0x4e010c6e // dup v14.16b, w3
+	BIC $63, R17
+	ADD R15, R17
+	FMOVS 8(R22), F13
+	FMOVQ 0(R17), F15
+	WORD $0x6e2e45ef // ushl v15.16b, v15.16b, v14.16b
+	WORD $0x4e201def // and v15.16b, v15.16b, v0.16b
+	WORD $0x4f8df1e8 // usdot v8.4s, v15.16b, v13.4b[0]
+	FMOVQ 16(R17), F15
+	WORD $0x6e2e45ef // ushl v15.16b, v15.16b, v14.16b
+	WORD $0x4e201def // and v15.16b, v15.16b, v0.16b
+	WORD $0x4f8df1ea // usdot v10.4s, v15.16b, v13.4b[0]
+	FMOVQ 32(R17), F15
+	WORD $0x6e2e45ef // ushl v15.16b, v15.16b, v14.16b
+	WORD $0x4e201def // and v15.16b, v15.16b, v0.16b
+	WORD $0x4f8df1eb // usdot v11.4s, v15.16b, v13.4b[0]
+	FMOVQ 48(R17), F15
+	WORD $0x6e2e45ef // ushl v15.16b, v15.16b, v14.16b
+	WORD $0x4e201def // and v15.16b, v15.16b, v0.16b
+	WORD $0x4f8df1ec // usdot v12.4s, v15.16b, v13.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_0
+	WORD $0x4f285508 // shl v8.4s, v8.4s, #8
+	WORD $0x4ea88421 // add v1.4s, v1.4s, v8.4s
+	WORD $0x4f28554a // shl v10.4s, v10.4s, #8
+	WORD $0x4eaa8463 // add v3.4s, v3.4s, v10.4s
+	WORD $0x4f28556b // shl v11.4s, v11.4s, #8
+	WORD $0x4eab84a5 // add v5.4s, v5.4s, v11.4s
+	WORD $0x4f28558c // shl v12.4s, v12.4s, #8
+	WORD $0x4eac84e7 // add v7.4s, v7.4s, v12.4s
+noHigh0_0:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_1
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e281d08 // eor v8.16b, v8.16b, v8.16b
+	WORD $0x6e2a1d4a // eor v10.16b, v10.16b, v10.16b
+	WORD $0x6e2b1d6b // eor v11.16b, v11.16b, v11.16b
+	WORD $0x6e2c1d8c // eor v12.16b, v12.16b, v12.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<8, R1, R15
+high0_1:
+	MOVWU (R22), R17
+	AND $32, R17, R3
+	LSR $3, R3
+	NEG R3, R3
+	WORD $0x4e010c6e // dup v14.16b, w3
+	BIC $63, R17
+	ADD R15, R17
+	FMOVS 8(R22), F13
+	FMOVQ 0(R17), F15
+	WORD $0x6e2e45ef // ushl v15.16b, v15.16b, v14.16b
+	WORD $0x4e201def // and v15.16b, v15.16b, v0.16b
+	WORD $0x4f8df1e8 // usdot v8.4s, v15.16b, v13.4b[0]
+	FMOVQ 16(R17), F15
+	WORD $0x6e2e45ef // ushl v15.16b, v15.16b, v14.16b
+	WORD $0x4e201def // and v15.16b, v15.16b, v0.16b
+	WORD $0x4f8df1ea // usdot v10.4s, v15.16b, v13.4b[0]
+	FMOVQ 32(R17), F15
+	WORD $0x6e2e45ef // ushl v15.16b, v15.16b, v14.16b
+	WORD $0x4e201def // and v15.16b, v15.16b, v0.16b
+	WORD $0x4f8df1eb // usdot v11.4s, v15.16b, v13.4b[0]
+	FMOVQ 48(R17), F15
+	WORD $0x6e2e45ef // ushl v15.16b, v15.16b, v14.16b
+	WORD $0x4e201def // and v15.16b, v15.16b, v0.16b
+	WORD $0x4f8df1ec // usdot v12.4s, v15.16b, v13.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_1
+	WORD $0x4f285508 // shl v8.4s, v8.4s, #8
+	WORD $0x4ea88529 // add v9.4s, v9.4s, v8.4s
+	WORD $0x4f28554a // shl v10.4s, v10.4s, #8
+	WORD $0x4eaa8442 // add v2.4s, v2.4s, v10.4s
+	WORD $0x4f28556b // shl v11.4s, v11.4s, #8
+	WORD $0x4eab8484 // add v4.4s, v4.4s, v11.4s
+	WORD $0x4f28558c // shl v12.4s, v12.4s, #8
+	WORD $0x4eac84c6 // add v6.4s, v6.4s, v12.4s
+noHigh0_1:
+noHighs0:
 	CBNZ R21, wide0
 	FMOVD 0(R1), F8
 	WORD $0x2e613908 // shll v8.4s, v8.4h, #16
@@ -514,6 +668,155 @@ part0:
 	WORD $0x4e9019ef // uzp1 v15.4s, v15.4s, v16.4s
 	WORD $0x4e925a30 // uzp2 v16.4s, v17.4s, v18.4s
 	WORD $0x4e921a31 // uzp1 v17.4s, v17.4s, v18.4s
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R22
+	CBZ R22, noHighs0
+	MOVD mulArgs_outlierArgs+outlierArgs_heads(R0), R24
+	ADD R23, R24
+	ADD R4, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e281d08 // eor v8.16b, v8.16b, v8.16b
+	WORD $0x6e2a1d4a // eor v10.16b, v10.16b, v10.16b
+	WORD $0x6e2c1d8c // eor v12.16b, v12.16b, v12.16b
+	WORD $0x6e2e1dce // eor v14.16b, v14.16b, v14.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<8, R1, R15
+high0_0:
+	MOVWU (R22), R17
+	AND $32, R17, R3
+	LSR $3, R3
+	NEG R3, R3
+	WORD $0x4e010c72 // dup v18.16b, w3
+	BIC $63, R17
+	ADD R15, R17
+	FMOVS 8(R22), F16
+	FMOVQ 0(R17), F19
+	WORD $0x6e324673 // ushl v19.16b, v19.16b, v18.16b
+	WORD $0x4e201e73 // and v19.16b, v19.16b, v0.16b
+	WORD $0x4f90f268 // usdot v8.4s, v19.16b, v16.4b[0]
+	FMOVQ 16(R17), F19
+	WORD $0x6e324673 // ushl v19.16b, v19.16b, v18.16b
+	WORD $0x4e201e73 // and v19.16b, v19.16b, v0.16b
+	WORD $0x4f90f26a // usdot v10.4s, v19.16b, v16.4b[0]
+	FMOVQ 32(R17), F19
+	WORD $0x6e324673 // ushl v19.16b, v19.16b, v18.16b
+	WORD $0x4e201e73 // and v19.16b, v19.16b, v0.16b
+	WORD $0x4f90f26c // usdot v12.4s, v19.16b, v16.4b[0]
+	FMOVQ 48(R17), F19
+	WORD $0x6e324673 // ushl v19.16b, v19.16b, v18.16b
+	WORD $0x4e201e73 // and v19.16b, v19.16b, v0.16b
+	WORD $0x4f90f26e // usdot v14.4s, v19.16b, v16.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_0
+	WORD $0x4f285508 // shl v8.4s, v8.4s, #8
+	WORD $0x4ea88421 // add v1.4s, v1.4s, v8.4s
+	WORD $0x4f28554a // shl v10.4s, v10.4s, #8
+	WORD $0x4eaa8463 // add v3.4s, v3.4s, v10.4s
+	WORD $0x4f28558c // shl v12.4s, v12.4s, #8
+	WORD $0x4eac84a5 // add v5.4s, v5.4s, v12.4s
+	WORD $0x4f2855ce // shl v14.4s, v14.4s, #8
+	WORD $0x4eae84e7 // add v7.4s, v7.4s, v14.4s
+noHigh0_0:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_1
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e281d08 // eor v8.16b, v8.16b, v8.16b
+	WORD $0x6e2a1d4a // eor v10.16b, v10.16b, v10.16b
+	WORD $0x6e2c1d8c // eor v12.16b, v12.16b, v12.16b
+	WORD $0x6e2e1dce // eor v14.16b, v14.16b, v14.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<8, R1, R15
+high0_1:
+	MOVWU (R22), R17
+	AND $32, R17, R3
+	LSR $3, R3
+	NEG R3, R3
+	WORD $0x4e010c72 // dup v18.16b, w3
+	BIC $63, R17
+	ADD R15, R17
+	FMOVS 8(R22), F16
+	FMOVQ 0(R17), F19
+	WORD $0x6e324673 // ushl v19.16b, v19.16b, v18.16b
+	WORD $0x4e201e73 // and v19.16b, v19.16b, v0.16b
+	WORD $0x4f90f268 // usdot v8.4s, v19.16b, v16.4b[0]
+	FMOVQ 16(R17), F19
+	WORD $0x6e324673 // ushl v19.16b, v19.16b, v18.16b
+	WORD $0x4e201e73 // and v19.16b, v19.16b, v0.16b
+	WORD $0x4f90f26a // usdot v10.4s, v19.16b, v16.4b[0]
+	FMOVQ 32(R17), F19
+	WORD $0x6e324673 // ushl v19.16b, v19.16b, v18.16b
+	WORD $0x4e201e73 // and v19.16b, v19.16b, v0.16b
+	WORD $0x4f90f26c // usdot v12.4s, v19.16b, v16.4b[0]
+	FMOVQ 48(R17), F19
+	WORD $0x6e324673 // ushl v19.16b, v19.16b, v18.16b
+	WORD $0x4e201e73 // and v19.16b, v19.16b, v0.16b
+	WORD $0x4f90f26e // usdot v14.4s, v19.16b, v16.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_1
+	WORD $0x4f285508 // shl v8.4s, v8.4s, #8
+	WORD $0x4ea88529 // add v9.4s, v9.4s, v8.4s
+	WORD $0x4f28554a // shl v10.4s, v10.4s, #8
+	WORD $0x4eaa8442 // add v2.4s, v2.4s, v10.4s
+	WORD $0x4f28558c // shl v12.4s, v12.4s, #8
+	WORD $0x4eac8484 // add v4.4s, v4.4s, v12.4s
+	WORD $0x4f2855ce // shl v14.4s, v14.4s, #8
+	WORD $0x4eae84c6 // add v6.4s, v6.4s, v14.4s
+noHigh0_1:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_2
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e281d08 // eor v8.16b, v8.16b, v8.16b
+	WORD $0x6e2a1d4a // eor v10.16b, v10.16b, v10.16b
+	WORD $0x6e2c1d8c // eor v12.16b, v12.16b, v12.16b
+	WORD $0x6e2e1dce // eor v14.16b, v14.16b, v14.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<8, R1, R15
+high0_2:
+	MOVWU (R22), R17
+	AND $32, R17, R3
+	LSR $3, R3
+	NEG R3, R3
+	WORD $0x4e010c72 // dup v18.16b, w3
+	BIC $63, R17
+	ADD R15, R17
+	FMOVS 8(R22), F16
+	FMOVQ 0(R17), F19
+	WORD $0x6e324673 // ushl v19.16b, v19.16b, v18.16b
+	WORD $0x4e201e73 // and v19.16b, v19.16b, v0.16b
+	WORD $0x4f90f268 // usdot v8.4s, v19.16b, v16.4b[0]
+	FMOVQ 16(R17), F19
+	WORD $0x6e324673 // ushl v19.16b, v19.16b, v18.16b
+	WORD $0x4e201e73 // and v19.16b, v19.16b, v0.16b
+	WORD $0x4f90f26a // usdot v10.4s, v19.16b, v16.4b[0]
+	FMOVQ 32(R17), F19
+	WORD $0x6e324673 // ushl v19.16b, v19.16b, v18.16b
+	WORD $0x4e201e73 // and v19.16b, v19.16b, v0.16b
+	WORD $0x4f90f26c // usdot v12.4s, v19.16b, v16.4b[0]
+	FMOVQ 48(R17), F19
+	WORD $0x6e324673 // ushl v19.16b, v19.16b, v18.16b
+	WORD $0x4e201e73 // and v19.16b, v19.16b, v0.16b
+	WORD $0x4f90f26e // usdot v14.4s, v19.16b, v16.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_2
+	WORD $0x4f285508 // shl v8.4s, v8.4s, #8
+	WORD $0x4ea8856b // add v11.4s, v11.4s, v8.4s
+	WORD $0x4f28554a // shl v10.4s, v10.4s, #8
+	WORD $0x4eaa85ad // add v13.4s, v13.4s, v10.4s
+	WORD $0x4f28558c // shl v12.4s, v12.4s, #8
+	WORD $0x4eac85ef // add v15.4s, v15.4s, v12.4s
+	WORD $0x4f2855ce // shl v14.4s, v14.4s, #8
+	WORD $0x4eae8631 // add v17.4s, v17.4s, v14.4s
+noHigh0_2:
+noHighs0:
 	CBNZ R21, wide0
 	FMOVD 0(R1), F8
 	WORD $0x2e613908 // shll v8.4s, v8.4h, #16
@@ -801,6 +1104,203 @@ part0:
 	WORD $0x4e9019ef // uzp1 v15.4s, v15.4s, v16.4s
 	WORD $0x4e925a30 // uzp2 v16.4s, v17.4s, v18.4s
 	WORD $0x4e921a31 // uzp1 v17.4s, v17.4s, v18.4s
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R22
+	CBZ R22, noHighs0
+	MOVD mulArgs_outlierArgs+outlierArgs_heads(R0), R24
+	ADD R23, R24
+	ADD R4, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e2a1d4a // eor v10.16b, v10.16b, v10.16b
+	WORD $0x6e321e52 // eor v18.16b, v18.16b, v18.16b
+	WORD $0x6e331e73 // eor v19.16b, v19.16b, v19.16b
+	WORD $0x6e341e94 // eor v20.16b, v20.16b, v20.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<8, R1, R15
+high0_0:
+	MOVWU (R22), R17
+	AND $32, R17, R3
+	LSR $3, R3
+	NEG R3, R3
+	WORD $0x4e010c76 // dup v22.16b, w3
+	BIC $63, R17
+	ADD R15, R17
+	FMOVS 8(R22), F21
+	FMOVQ 0(R17), F23
+	WORD $0x6e3646f7 // ushl v23.16b, v23.16b, v22.16b
+	WORD $0x4e201ef7 // and v23.16b, v23.16b, v0.16b
+	WORD $0x4f95f2ea // usdot v10.4s, v23.16b, v21.4b[0]
+	FMOVQ 16(R17), F23
+	WORD $0x6e3646f7 // ushl v23.16b, v23.16b, v22.16b
+	WORD $0x4e201ef7 // and v23.16b, v23.16b, v0.16b
+	WORD $0x4f95f2f2 // usdot v18.4s, v23.16b, v21.4b[0]
+	FMOVQ 32(R17), F23
+	WORD $0x6e3646f7 // ushl v23.16b, v23.16b, v22.16b
+	WORD $0x4e201ef7 // and v23.16b, v23.16b, v0.16b
+	WORD $0x4f95f2f3 // usdot v19.4s, v23.16b, v21.4b[0]
+	FMOVQ 48(R17), F23
+	WORD $0x6e3646f7 // ushl v23.16b, v23.16b, v22.16b
+	WORD $0x4e201ef7 // and v23.16b, v23.16b, v0.16b
+	WORD $0x4f95f2f4 // usdot v20.4s, v23.16b, v21.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_0
+	WORD $0x4f28554a // shl v10.4s, v10.4s, #8
+	WORD $0x4eaa8421 // add v1.4s, v1.4s, v10.4s
+	WORD $0x4f285652 // shl v18.4s, v18.4s, #8
+	WORD $0x4eb28463 // add v3.4s, v3.4s, v18.4s
+	WORD $0x4f285673 // shl v19.4s, v19.4s, #8
+	WORD $0x4eb384a5 // add v5.4s, v5.4s, v19.4s
+	WORD $0x4f285694 // shl v20.4s, v20.4s, #8
+	WORD $0x4eb484e7 // add v7.4s, v7.4s, v20.4s
+noHigh0_0:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_1
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e2a1d4a // eor v10.16b, v10.16b, v10.16b
+	WORD $0x6e321e52 // eor v18.16b, v18.16b, v18.16b
+	WORD $0x6e331e73 // eor v19.16b, v19.16b, v19.16b
+	WORD $0x6e341e94 // eor v20.16b, v20.16b, v20.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<8, R1, R15
+high0_1:
+	MOVWU (R22), R17
+	AND $32, R17, R3
+	LSR $3, R3
+	NEG R3, R3
+	WORD $0x4e010c76 // dup v22.16b, w3
+	BIC $63, R17
+	ADD R15, R17
+	FMOVS 8(R22), F21
+	FMOVQ 0(R17), F23
+	WORD $0x6e3646f7 // ushl v23.16b, v23.16b, v22.16b
+	WORD $0x4e201ef7 // and v23.16b, v23.16b, v0.16b
+	WORD $0x4f95f2ea // usdot v10.4s, v23.16b, v21.4b[0]
+	FMOVQ 16(R17), F23
+	WORD $0x6e3646f7 // ushl v23.16b, v23.16b, v22.16b
+	WORD $0x4e201ef7 // and v23.16b, v23.16b, v0.16b
+	WORD $0x4f95f2f2 // usdot v18.4s, v23.16b, v21.4b[0]
+	FMOVQ 32(R17), F23
+	WORD $0x6e3646f7 // ushl v23.16b, v23.16b, v22.16b
+	WORD $0x4e201ef7 // and v23.16b, v23.16b, v0.16b
+	WORD $0x4f95f2f3 // usdot v19.4s, v23.16b, v21.4b[0]
+	FMOVQ 48(R17), F23
+	WORD $0x6e3646f7 // ushl v23.16b, v23.16b, v22.16b
+	WORD $0x4e201ef7 // and v23.16b, v23.16b, v0.16b
+	WORD $0x4f95f2f4 // usdot v20.4s, v23.16b, v21.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_1
+	WORD $0x4f28554a // shl v10.4s, v10.4s, #8
+	WORD $0x4eaa8529 // add v9.4s, v9.4s, v10.4s
+	WORD $0x4f285652 // shl v18.4s, v18.4s, #8
+	WORD $0x4eb28442 // add v2.4s, v2.4s, v18.4s
+	WORD $0x4f285673 // shl v19.4s, v19.4s, #8
+	WORD $0x4eb38484 // add v4.4s, v4.4s, v19.4s
+	WORD $0x4f285694 // shl v20.4s, v20.4s, #8
+	WORD $0x4eb484c6 // add v6.4s, v6.4s, v20.4s
+noHigh0_1:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_2
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e2a1d4a // eor v10.16b, v10.16b, v10.16b
+	WORD $0x6e321e52 // eor v18.16b, v18.16b, v18.16b
+	WORD $0x6e331e73 // eor v19.16b, v19.16b, v19.16b
+	WORD $0x6e341e94 // eor v20.16b, v20.16b, v20.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<8, R1, R15
+high0_2:
+	MOVWU (R22), R17
+	AND $32, R17, R3
+	LSR $3, R3
+	NEG R3, R3
+	WORD $0x4e010c76 // dup v22.16b, w3
+	BIC $63, R17
+	ADD R15, R17
+	FMOVS 8(R22), F21
+	FMOVQ 0(R17), F23
+	WORD $0x6e3646f7 // ushl v23.16b, v23.16b, v22.16b
+	WORD $0x4e201ef7 // and v23.16b, v23.16b, v0.16b
+	WORD $0x4f95f2ea // usdot v10.4s, v23.16b, v21.4b[0]
+	FMOVQ 16(R17), F23
+	WORD $0x6e3646f7 // ushl v23.16b, v23.16b, v22.16b
+	WORD $0x4e201ef7 // and v23.16b, v23.16b, v0.16b
+	WORD $0x4f95f2f2 // usdot v18.4s, v23.16b, v21.4b[0]
+	FMOVQ 32(R17), F23
+	WORD $0x6e3646f7 // ushl v23.16b, v23.16b, v22.16b
+	WORD $0x4e201ef7 // and v23.16b, v23.16b, v0.16b
+	WORD $0x4f95f2f3 // usdot v19.4s, v23.16b, v21.4b[0]
+	FMOVQ 48(R17), F23
+	WORD $0x6e3646f7 // ushl v23.16b, v23.16b, v22.16b
+	WORD $0x4e201ef7 // and v23.16b, v23.16b, v0.16b
+	WORD $0x4f95f2f4 // usdot v20.4s, v23.16b, v21.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_2
+	WORD $0x4f28554a // shl v10.4s, v10.4s, #8
+	WORD $0x4eaa856b // add v11.4s, v11.4s, v10.4s
+	WORD $0x4f285652 // shl v18.4s, v18.4s, #8
+	WORD $0x4eb285ad // add v13.4s, v13.4s, v18.4s
+	WORD $0x4f285673 // shl v19.4s, v19.4s, #8
+	WORD $0x4eb385ef // add v15.4s, v15.4s, v19.4s
+	WORD $0x4f285694 // shl v20.4s, v20.4s, #8
+	WORD $0x4eb48631 // add v17.4s, v17.4s, v20.4s
+noHigh0_2:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_3
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e2a1d4a // eor v10.16b, v10.16b, v10.16b
+	WORD $0x6e321e52 // eor v18.16b, v18.16b, v18.16b
+	WORD $0x6e331e73 // eor v19.16b, v19.16b, v19.16b
+	WORD $0x6e341e94 // eor v20.16b, v20.16b, v20.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<8, R1, R15
+high0_3:
+	MOVWU (R22), R17
+	AND $32, R17, R3
+	LSR $3, R3
+	NEG R3, R3
+	WORD $0x4e010c76 // dup v22.16b, w3
+	BIC $63, R17
+	ADD R15, R17
+	FMOVS 8(R22), F21
+	FMOVQ 0(R17), F23
+	WORD $0x6e3646f7 // ushl v23.16b, v23.16b, v22.16b
+	WORD $0x4e201ef7 // and v23.16b, v23.16b, v0.16b
+	WORD $0x4f95f2ea // usdot v10.4s, v23.16b, v21.4b[0]
+	FMOVQ 16(R17), F23
+	WORD $0x6e3646f7 // ushl v23.16b, v23.16b, v22.16b
+	WORD $0x4e201ef7 // and v23.16b, v23.16b, v0.16b
+	WORD $0x4f95f2f2 // usdot v18.4s, v23.16b, v21.4b[0]
+	FMOVQ 32(R17), F23
+	WORD $0x6e3646f7 // ushl v23.16b, v23.16b, v22.16b
+	WORD $0x4e201ef7 // and v23.16b, v23.16b, v0.16b
+	WORD $0x4f95f2f3 // usdot v19.4s, v23.16b, v21.4b[0]
+	FMOVQ 48(R17), F23
+	WORD $0x6e3646f7 // ushl v23.16b, v23.16b, v22.16b
+	WORD $0x4e201ef7 // and v23.16b, v23.16b, v0.16b
+	WORD $0x4f95f2f4 // usdot v20.4s, v23.16b, v21.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_3
+	WORD $0x4f28554a // shl v10.4s, v10.4s, #8
+	WORD $0x4eaa8508 // add v8.4s, v8.4s, v10.4s
+	WORD $0x4f285652 // shl v18.4s, v18.4s, #8
+	WORD $0x4eb2858c // add v12.4s, v12.4s, v18.4s
+	WORD $0x4f285673 // shl v19.4s, v19.4s, #8
+	WORD $0x4eb385ce // add v14.4s, v14.4s, v19.4s
+	WORD $0x4f285694 // shl v20.4s, v20.4s, #8
+	WORD $0x4eb48610 // add v16.4s, v16.4s, v20.4s
+noHigh0_3:
+noHighs0:
 	CBNZ R21, wide0
 	FMOVD 0(R1), F10
 	WORD $0x2e61394a // shll v10.4s, v10.4h, #16
@@ -1021,6 +1521,46 @@ part0:
 	WORD $0x4ea984a5 // add v5.4s, v5.4s, v9.4s
 	WORD $0x4eaa84c6 // add v6.4s, v6.4s, v10.4s
 	WORD $0x4eab84e7 // add v7.4s, v7.4s, v11.4s
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R22
+	CBZ R22, noHighs0
+	MOVD mulArgs_outlierArgs+outlierArgs_heads(R0), R24
+	ADD R23, R24
+	ADD R4, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e281d08 // eor v8.16b, v8.16b, v8.16b
+	WORD $0x6e291d29 // eor v9.16b, v9.16b, v9.16b
+	WORD $0x6e2a1d4a // eor v10.16b, v10.16b, v10.16b
+	WORD $0x6e2b1d6b // eor v11.16b, v11.16b, v11.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<9, R1, R15
+high0_0:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F12
+	FMOVQ 0(R17), F14
+	WORD $0x4f8cf1c8 // usdot v8.4s, v14.16b, v12.4b[0]
+	FMOVQ 16(R17), F14
+	WORD $0x4f8cf1c9 // usdot v9.4s, v14.16b, v12.4b[0]
+	FMOVQ 32(R17), F14
+	WORD $0x4f8cf1ca // usdot v10.4s, v14.16b, v12.4b[0]
+	FMOVQ 48(R17), F14
+	WORD $0x4f8cf1cb // usdot v11.4s, v14.16b, v12.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_0
+	WORD $0x4f285508 // shl v8.4s, v8.4s, #8
+	WORD $0x4ea88484 // add v4.4s, v4.4s, v8.4s
+	WORD $0x4f285529 // shl v9.4s, v9.4s, #8
+	WORD $0x4ea984a5 // add v5.4s, v5.4s, v9.4s
+	WORD $0x4f28554a // shl v10.4s, v10.4s, #8
+	WORD $0x4eaa84c6 // add v6.4s, v6.4s, v10.4s
+	WORD $0x4f28556b // shl v11.4s, v11.4s, #8
+	WORD $0x4eab84e7 // add v7.4s, v7.4s, v11.4s
+noHigh0_0:
+noHighs0:
 	CBNZ R21, wide0
 	FMOVD 0(R1), F8
 	WORD $0x2e613908 // shll v8.4s, v8.4h, #16
@@ -1188,6 +1728,81 @@ part0:
 	WORD $0x4e851884 // uzp1 v4.4s, v4.4s, v5.4s
 	WORD $0x4e8758c5 // uzp2 v5.4s, v6.4s, v7.4s
 	WORD $0x4e8718c6 // uzp1 v6.4s, v6.4s, v7.4s
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R22
+	CBZ R22, noHighs0
+	MOVD mulArgs_outlierArgs+outlierArgs_heads(R0), R24
+	ADD R23, R24
+	ADD R4, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e271ce7 // eor v7.16b, v7.16b, v7.16b
+	WORD $0x6e291d29 // eor v9.16b, v9.16b, v9.16b
+	WORD $0x6e2a1d4a // eor v10.16b, v10.16b, v10.16b
+	WORD $0x6e2b1d6b // eor v11.16b, v11.16b, v11.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<9, R1, R15
+high0_0:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F12
+	FMOVQ 0(R17), F14
+	WORD $0x4f8cf1c7 // usdot v7.4s, v14.16b, v12.4b[0]
+	FMOVQ 16(R17), F14
+	WORD $0x4f8cf1c9 // usdot v9.4s, v14.16b, v12.4b[0]
+	FMOVQ 32(R17), F14
+	WORD $0x4f8cf1ca // usdot v10.4s, v14.16b, v12.4b[0]
+	FMOVQ 48(R17), F14
+	WORD $0x4f8cf1cb // usdot v11.4s, v14.16b, v12.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_0
+	WORD $0x4f2854e7 // shl v7.4s, v7.4s, #8
+	WORD $0x4ea78400 // add v0.4s, v0.4s, v7.4s
+	WORD $0x4f285529 // shl v9.4s, v9.4s, #8
+	WORD $0x4ea98442 // add v2.4s, v2.4s, v9.4s
+	WORD $0x4f28554a // shl v10.4s, v10.4s, #8
+	WORD $0x4eaa8484 // add v4.4s, v4.4s, v10.4s
+	WORD $0x4f28556b // shl v11.4s, v11.4s, #8
+	WORD $0x4eab84c6 // add v6.4s, v6.4s, v11.4s
+noHigh0_0:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_1
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e271ce7 // eor v7.16b, v7.16b, v7.16b
+	WORD $0x6e291d29 // eor v9.16b, v9.16b, v9.16b
+	WORD $0x6e2a1d4a // eor v10.16b, v10.16b, v10.16b
+	WORD $0x6e2b1d6b // eor v11.16b, v11.16b, v11.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<9, R1, R15
+high0_1:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F12
+	FMOVQ 0(R17), F14
+	WORD $0x4f8cf1c7 // usdot v7.4s, v14.16b, v12.4b[0]
+	FMOVQ 16(R17), F14
+	WORD $0x4f8cf1c9 // usdot v9.4s, v14.16b, v12.4b[0]
+	FMOVQ 32(R17), F14
+	WORD $0x4f8cf1ca // usdot v10.4s, v14.16b, v12.4b[0]
+	FMOVQ 48(R17), F14
+	WORD $0x4f8cf1cb // usdot v11.4s, v14.16b, v12.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_1
+	WORD $0x4f2854e7 // shl v7.4s, v7.4s, #8
+	WORD $0x4ea78508 // add v8.4s, v8.4s, v7.4s
+	WORD $0x4f285529 // shl v9.4s, v9.4s, #8
+	WORD $0x4ea98421 // add v1.4s, v1.4s, v9.4s
+	WORD $0x4f28554a // shl v10.4s, v10.4s, #8
+	WORD $0x4eaa8463 // add v3.4s, v3.4s, v10.4s
+	WORD $0x4f28556b // shl v11.4s, v11.4s, #8
+	WORD $0x4eab84a5 // add v5.4s, v5.4s, v11.4s
+noHigh0_1:
+noHighs0:
 	CBNZ R21, wide0
 	FMOVD 0(R1), F7
 	WORD $0x2e6138e7 // shll v7.4s, v7.4h, #16
@@ -1429,6 +2044,116 @@ part0:
 	WORD $0x4e8f19ce // uzp1 v14.4s, v14.4s, v15.4s
 	WORD $0x4e915a0f // uzp2 v15.4s, v16.4s, v17.4s
 	WORD $0x4e911a10 // uzp1 v16.4s, v16.4s, v17.4s
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R22
+	CBZ R22, noHighs0
+	MOVD mulArgs_outlierArgs+outlierArgs_heads(R0), R24
+	ADD R23, R24
+	ADD R4, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e271ce7 // eor v7.16b, v7.16b, v7.16b
+	WORD $0x6e291d29 // eor v9.16b, v9.16b, v9.16b
+	WORD $0x6e2b1d6b // eor v11.16b, v11.16b, v11.16b
+	WORD $0x6e2d1dad // eor v13.16b, v13.16b, v13.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<9, R1, R15
+high0_0:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F15
+	FMOVQ 0(R17), F18
+	WORD $0x4f8ff247 // usdot v7.4s, v18.16b, v15.4b[0]
+	FMOVQ 16(R17), F18
+	WORD $0x4f8ff249 // usdot v9.4s, v18.16b, v15.4b[0]
+	FMOVQ 32(R17), F18
+	WORD $0x4f8ff24b // usdot v11.4s, v18.16b, v15.4b[0]
+	FMOVQ 48(R17), F18
+	WORD $0x4f8ff24d // usdot v13.4s, v18.16b, v15.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_0
+	WORD $0x4f2854e7 // shl v7.4s, v7.4s, #8
+	WORD $0x4ea78400 // add v0.4s, v0.4s, v7.4s
+	WORD $0x4f285529 // shl v9.4s, v9.4s, #8
+	WORD $0x4ea98442 // add v2.4s, v2.4s, v9.4s
+	WORD $0x4f28556b // shl v11.4s, v11.4s, #8
+	WORD $0x4eab8484 // add v4.4s, v4.4s, v11.4s
+	WORD $0x4f2855ad // shl v13.4s, v13.4s, #8
+	WORD $0x4ead84c6 // add v6.4s, v6.4s, v13.4s
+noHigh0_0:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_1
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e271ce7 // eor v7.16b, v7.16b, v7.16b
+	WORD $0x6e291d29 // eor v9.16b, v9.16b, v9.16b
+	WORD $0x6e2b1d6b // eor v11.16b, v11.16b, v11.16b
+	WORD $0x6e2d1dad // eor v13.16b, v13.16b, v13.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<9, R1, R15
+high0_1:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F15
+	FMOVQ 0(R17), F18
+	WORD $0x4f8ff247 // usdot v7.4s, v18.16b, v15.4b[0]
+	FMOVQ 16(R17), F18
+	WORD $0x4f8ff249 // usdot v9.4s, v18.16b, v15.4b[0]
+	FMOVQ 32(R17), F18
+	WORD $0x4f8ff24b // usdot v11.4s, v18.16b, v15.4b[0]
+	FMOVQ 48(R17), F18
+	WORD $0x4f8ff24d // usdot v13.4s, v18.16b, v15.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_1
+	WORD $0x4f2854e7 // shl v7.4s, v7.4s, #8
+	WORD $0x4ea78508 // add v8.4s, v8.4s, v7.4s
+	WORD $0x4f285529 // shl v9.4s, v9.4s, #8
+	WORD $0x4ea98421 // add v1.4s, v1.4s, v9.4s
+	WORD $0x4f28556b // shl v11.4s, v11.4s, #8
+	WORD $0x4eab8463 // add v3.4s, v3.4s, v11.4s
+	WORD $0x4f2855ad // shl v13.4s, v13.4s, #8
+	WORD $0x4ead84a5 // add v5.4s, v5.4s, v13.4s
+noHigh0_1:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_2
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e271ce7 // eor v7.16b, v7.16b, v7.16b
+	WORD $0x6e291d29 // eor v9.16b, v9.16b, v9.16b
+	WORD $0x6e2b1d6b // eor v11.16b, v11.16b, v11.16b
+	WORD $0x6e2d1dad // eor v13.16b, v13.16b, v13.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<9, R1, R15
+high0_2:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F15
+	FMOVQ 0(R17), F18
+	WORD $0x4f8ff247 // usdot v7.4s, v18.16b, v15.4b[0]
+	FMOVQ 16(R17), F18
+	WORD $0x4f8ff249 // usdot v9.4s, v18.16b, v15.4b[0]
+	FMOVQ 32(R17), F18
+	WORD $0x4f8ff24b // usdot v11.4s, v18.16b, v15.4b[0]
+	FMOVQ 48(R17), F18
+	WORD $0x4f8ff24d // usdot v13.4s, v18.16b, v15.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_2
+	WORD $0x4f2854e7 // shl v7.4s, v7.4s, #8
+	WORD $0x4ea7854a // add v10.4s, v10.4s, v7.4s
+	WORD $0x4f285529 // shl v9.4s, v9.4s, #8
+	WORD $0x4ea9858c // add v12.4s, v12.4s, v9.4s
+	WORD $0x4f28556b // shl v11.4s, v11.4s, #8
+	WORD $0x4eab85ce // add v14.4s, v14.4s, v11.4s
+	WORD $0x4f2855ad // shl v13.4s, v13.4s, #8
+	WORD $0x4ead8610 // add v16.4s, v16.4s, v13.4s
+noHigh0_2:
+noHighs0:
 	CBNZ R21, wide0
 	FMOVD 0(R1), F7
 	WORD $0x2e6138e7 // shll v7.4s, v7.4h, #16
@@ -1706,6 +2431,151 @@ part0:
 	WORD $0x4e8f19ce // uzp1 v14.4s, v14.4s, v15.4s
 	WORD $0x4e915a0f // uzp2 v15.4s, v16.4s, v17.4s
 	WORD $0x4e911a10 // uzp1 v16.4s, v16.4s, v17.4s
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R22
+	CBZ R22, noHighs0
+	MOVD mulArgs_outlierArgs+outlierArgs_heads(R0), R24
+	ADD R23, R24
+	ADD R4, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e291d29 // eor v9.16b, v9.16b, v9.16b
+	WORD $0x6e311e31 // eor v17.16b, v17.16b, v17.16b
+	WORD $0x6e321e52 // eor v18.16b, v18.16b, v18.16b
+	WORD $0x6e331e73 // eor v19.16b, v19.16b, v19.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<9, R1, R15
+high0_0:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F20
+	FMOVQ 0(R17), F22
+	WORD $0x4f94f2c9 // usdot v9.4s, v22.16b, v20.4b[0]
+	FMOVQ 16(R17), F22
+	WORD $0x4f94f2d1 // usdot v17.4s, v22.16b, v20.4b[0]
+	FMOVQ 32(R17), F22
+	WORD $0x4f94f2d2 // usdot v18.4s, v22.16b, v20.4b[0]
+	FMOVQ 48(R17), F22
+	WORD $0x4f94f2d3 // usdot v19.4s, v22.16b, v20.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_0
+	WORD $0x4f285529 // shl v9.4s, v9.4s, #8
+	WORD $0x4ea98400 // add v0.4s, v0.4s, v9.4s
+	WORD $0x4f285631 // shl v17.4s, v17.4s, #8
+	WORD $0x4eb18442 // add v2.4s, v2.4s, v17.4s
+	WORD $0x4f285652 // shl v18.4s, v18.4s, #8
+	WORD $0x4eb28484 // add v4.4s, v4.4s, v18.4s
+	WORD $0x4f285673 // shl v19.4s, v19.4s, #8
+	WORD $0x4eb384c6 // add v6.4s, v6.4s, v19.4s
+noHigh0_0:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_1
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e291d29 // eor v9.16b, v9.16b, v9.16b
+	WORD $0x6e311e31 // eor v17.16b, v17.16b, v17.16b
+	WORD $0x6e321e52 // eor v18.16b, v18.16b, v18.16b
+	WORD $0x6e331e73 // eor v19.16b, v19.16b, v19.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<9, R1, R15
+high0_1:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F20
+	FMOVQ 0(R17), F22
+	WORD $0x4f94f2c9 // usdot v9.4s, v22.16b, v20.4b[0]
+	FMOVQ 16(R17), F22
+	WORD $0x4f94f2d1 // usdot v17.4s, v22.16b, v20.4b[0]
+	FMOVQ 32(R17), F22
+	WORD $0x4f94f2d2 // usdot v18.4s, v22.16b, v20.4b[0]
+	FMOVQ 48(R17), F22
+	WORD $0x4f94f2d3 // usdot v19.4s, v22.16b, v20.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_1
+	WORD $0x4f285529 // shl v9.4s, v9.4s, #8
+	WORD $0x4ea98508 // add v8.4s, v8.4s, v9.4s
+	WORD $0x4f285631 // shl v17.4s, v17.4s, #8
+	WORD $0x4eb18421 // add v1.4s, v1.4s, v17.4s
+	WORD $0x4f285652 // shl v18.4s, v18.4s, #8
+	WORD $0x4eb28463 // add v3.4s, v3.4s, v18.4s
+	WORD $0x4f285673 // shl v19.4s, v19.4s, #8
+	WORD $0x4eb384a5 // add v5.4s, v5.4s, v19.4s
+noHigh0_1:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_2
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e291d29 // eor v9.16b, v9.16b, v9.16b
+	WORD $0x6e311e31 // eor v17.16b, v17.16b, v17.16b
+	WORD $0x6e321e52 // eor v18.16b, v18.16b, v18.16b
+	WORD $0x6e331e73 // eor v19.16b, v19.16b, v19.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<9, R1, R15
+high0_2:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F20
+	FMOVQ 0(R17), F22
+	WORD $0x4f94f2c9 // usdot v9.4s, v22.16b, v20.4b[0]
+	FMOVQ 16(R17), F22
+	WORD $0x4f94f2d1 // usdot v17.4s, v22.16b, v20.4b[0]
+	FMOVQ 32(R17), F22
+	WORD $0x4f94f2d2 // usdot v18.4s, v22.16b, v20.4b[0]
+	FMOVQ 48(R17), F22
+	WORD $0x4f94f2d3 // usdot v19.4s, v22.16b, v20.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_2
+	WORD $0x4f285529 // shl v9.4s, v9.4s, #8
+	WORD $0x4ea9854a // add v10.4s, v10.4s, v9.4s
+	WORD $0x4f285631 // shl v17.4s, v17.4s, #8
+	WORD $0x4eb1858c // add v12.4s, v12.4s, v17.4s
+	WORD $0x4f285652 // shl v18.4s, v18.4s, #8
+	WORD $0x4eb285ce // add v14.4s, v14.4s, v18.4s
+	WORD $0x4f285673 // shl v19.4s, v19.4s, #8
+	WORD $0x4eb38610 // add v16.4s, v16.4s, v19.4s
+noHigh0_2:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_3
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e291d29 // eor v9.16b, v9.16b, v9.16b
+	WORD $0x6e311e31 // eor v17.16b, v17.16b, v17.16b
+	WORD $0x6e321e52 // eor v18.16b, v18.16b, v18.16b
+	WORD $0x6e331e73 // eor v19.16b, v19.16b, v19.16b
+	MOVD mulArgs_lines(R0), R17
+	SUB R17<<9, R1, R15
+high0_3:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F20
+	FMOVQ 0(R17), F22
+	WORD $0x4f94f2c9 // usdot v9.4s, v22.16b, v20.4b[0]
+	FMOVQ 16(R17), F22
+	WORD $0x4f94f2d1 // usdot v17.4s, v22.16b, v20.4b[0]
+	FMOVQ 32(R17), F22
+	WORD $0x4f94f2d2 // usdot v18.4s, v22.16b, v20.4b[0]
+	FMOVQ 48(R17), F22
+	WORD $0x4f94f2d3 // usdot v19.4s, v22.16b, v20.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_3
+	WORD $0x4f285529 // shl v9.4s, v9.4s, #8
+	WORD $0x4ea984e7 // add v7.4s, v7.4s, v9.4s
+	WORD $0x4f285631 // shl v17.4s, v17.4s, #8
+	WORD $0x4eb1856b // add v11.4s, v11.4s, v17.4s
+	WORD $0x4f285652 // shl v18.4s, v18.4s, #8
+	WORD $0x4eb285ad // add v13.4s, v13.4s, v18.4s
+	WORD $0x4f285673 // shl v19.4s, v19.4s, #8
+	WORD $0x4eb385ef // add v15.4s, v15.4s, v19.4s
+noHigh0_3:
+noHighs0:
 	CBNZ R21, wide0
 	FMOVD 0(R1), F9
 	WORD $0x2e613929 // shll v9.4s, v9.4h, #16
@@ -1933,6 +2803,45 @@ part0:
 	WORD $0x4ea58421 // add v1.4s, v1.4s, v5.4s
 	WORD $0x4ea68442 // add v2.4s, v2.4s, v6.4s
 	WORD $0x4ea78463 // add v3.4s, v3.4s, v7.4s
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R22
+	CBZ R22, noHighs0
+	MOVD mulArgs_outlierArgs+outlierArgs_heads(R0), R24
+	ADD R23, R24
+	ADD R4, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e241c84 // eor v4.16b, v4.16b, v4.16b
+	WORD $0x6e251ca5 // eor v5.16b, v5.16b, v5.16b
+	WORD $0x6e261cc6 // eor v6.16b, v6.16b, v6.16b
+	WORD $0x6e271ce7 // eor v7.16b, v7.16b, v7.16b
+	MOVD $bytes-2048(SP), R15
+high0_0:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F8
+	FMOVQ 0(R17), F10
+	WORD $0x4f88f144 // usdot v4.4s, v10.16b, v8.4b[0]
+	FMOVQ 16(R17), F10
+	WORD $0x4f88f145 // usdot v5.4s, v10.16b, v8.4b[0]
+	FMOVQ 32(R17), F10
+	WORD $0x4f88f146 // usdot v6.4s, v10.16b, v8.4b[0]
+	FMOVQ 48(R17), F10
+	WORD $0x4f88f147 // usdot v7.4s, v10.16b, v8.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_0
+	WORD $0x4f285484 // shl v4.4s, v4.4s, #8
+	WORD $0x4ea48400 // add v0.4s, v0.4s, v4.4s
+	WORD $0x4f2854a5 // shl v5.4s, v5.4s, #8
+	WORD $0x4ea58421 // add v1.4s, v1.4s, v5.4s
+	WORD $0x4f2854c6 // shl v6.4s, v6.4s, #8
+	WORD $0x4ea68442 // add v2.4s, v2.4s, v6.4s
+	WORD $0x4f2854e7 // shl v7.4s, v7.4s, #8
+	WORD $0x4ea78463 // add v3.4s, v3.4s, v7.4s
+noHigh0_0:
+noHighs0:
 	CBNZ R21, wide0
 	FMOVD 0(R1), F4
 	WORD $0x2e613884 // shll v4.4s, v4.4h, #16
@@ -2107,6 +3016,79 @@ part0:
 	WORD $0x4e851884 // uzp1 v4.4s, v4.4s, v5.4s
 	WORD $0x4e8758c5 // uzp2 v5.4s, v6.4s, v7.4s
 	WORD $0x4e8718c6 // uzp1 v6.4s, v6.4s, v7.4s
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R22
+	CBZ R22, noHighs0
+	MOVD mulArgs_outlierArgs+outlierArgs_heads(R0), R24
+	ADD R23, R24
+	ADD R4, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e271ce7 // eor v7.16b, v7.16b, v7.16b
+	WORD $0x6e291d29 // eor v9.16b, v9.16b, v9.16b
+	WORD $0x6e2a1d4a // eor v10.16b, v10.16b, v10.16b
+	WORD $0x6e2b1d6b // eor v11.16b, v11.16b, v11.16b
+	MOVD $bytes-2048(SP), R15
+high0_0:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F12
+	FMOVQ 0(R17), F14
+	WORD $0x4f8cf1c7 // usdot v7.4s, v14.16b, v12.4b[0]
+	FMOVQ 16(R17), F14
+	WORD $0x4f8cf1c9 // usdot v9.4s, v14.16b, v12.4b[0]
+	FMOVQ 32(R17), F14
+	WORD $0x4f8cf1ca // usdot v10.4s, v14.16b, v12.4b[0]
+	FMOVQ 48(R17), F14
+	WORD $0x4f8cf1cb // usdot v11.4s, v14.16b, v12.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_0
+	WORD $0x4f2854e7 // shl v7.4s, v7.4s, #8
+	WORD $0x4ea78400 // add v0.4s, v0.4s, v7.4s
+	WORD $0x4f285529 // shl v9.4s, v9.4s, #8
+	WORD $0x4ea98442 // add v2.4s, v2.4s, v9.4s
+	WORD $0x4f28554a // shl v10.4s, v10.4s, #8
+	WORD $0x4eaa8484 // add v4.4s, v4.4s, v10.4s
+	WORD $0x4f28556b // shl v11.4s, v11.4s, #8
+	WORD $0x4eab84c6 // add v6.4s, v6.4s, v11.4s
+noHigh0_0:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_1
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e271ce7 // eor v7.16b, v7.16b, v7.16b
+	WORD $0x6e291d29 // eor v9.16b, v9.16b, v9.16b
+	WORD $0x6e2a1d4a // eor v10.16b, v10.16b, v10.16b
+	WORD $0x6e2b1d6b // eor v11.16b, v11.16b, v11.16b
+	MOVD $bytes-2048(SP), R15
+high0_1:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F12
+	FMOVQ 0(R17), F14
+	WORD $0x4f8cf1c7 // usdot v7.4s, v14.16b, v12.4b[0]
+	FMOVQ 16(R17), F14
+	WORD $0x4f8cf1c9 // usdot v9.4s, v14.16b, v12.4b[0]
+	FMOVQ 32(R17), F14
+	WORD $0x4f8cf1ca // usdot v10.4s, v14.16b, v12.4b[0]
+	FMOVQ 48(R17), F14
+	WORD $0x4f8cf1cb // usdot v11.4s, v14.16b, v12.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_1
+	WORD $0x4f2854e7 // shl v7.4s, v7.4s, #8
+	WORD $0x4ea78508 // add v8.4s, v8.4s, v7.4s
+	WORD $0x4f285529 // shl v9.4s, v9.4s, #8
+	WORD $0x4ea98421 // add v1.4s, v1.4s, v9.4s
+	WORD $0x4f28554a // shl v10.4s, v10.4s, #8
+	WORD $0x4eaa8463 // add v3.4s, v3.4s, v10.4s
+	WORD $0x4f28556b // shl v11.4s, v11.4s, #8
+	WORD $0x4eab84a5 // add v5.4s, v5.4s, v11.4s
+noHigh0_1:
+noHighs0:
 	CBNZ R21, wide0
 	FMOVD 0(R1), F7
 	WORD $0x2e6138e7 // shll v7.4s, v7.4h, #16
@@ -2355,6 +3337,113 @@ part0:
 	WORD $0x4e8f19ce // uzp1 v14.4s, v14.4s, v15.4s
 	WORD $0x4e915a0f // uzp2 v15.4s, v16.4s, v17.4s
 	WORD $0x4e911a10 // uzp1 v16.4s, v16.4s, v17.4s
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R22
+	CBZ R22, noHighs0
+	MOVD mulArgs_outlierArgs+outlierArgs_heads(R0), R24
+	ADD R23, R24
+	ADD R4, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_0
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e271ce7 // eor v7.16b, v7.16b, v7.16b
+	WORD $0x6e291d29 // eor v9.16b, v9.16b, v9.16b
+	WORD $0x6e2b1d6b // eor v11.16b, v11.16b, v11.16b
+	WORD $0x6e2d1dad // eor v13.16b, v13.16b, v13.16b
+	MOVD $bytes-2048(SP), R15
+high0_0:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F15
+	FMOVQ 0(R17), F18
+	WORD $0x4f8ff247 // usdot v7.4s, v18.16b, v15.4b[0]
+	FMOVQ 16(R17), F18
+	WORD $0x4f8ff249 // usdot v9.4s, v18.16b, v15.4b[0]
+	FMOVQ 32(R17), F18
+	WORD $0x4f8ff24b // usdot v11.4s, v18.16b, v15.4b[0]
+	FMOVQ 48(R17), F18
+	WORD $0x4f8ff24d // usdot v13.4s, v18.16b, v15.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_0
+	WORD $0x4f2854e7 // shl v7.4s, v7.4s, #8
+	WORD $0x4ea78400 // add v0.4s, v0.4s, v7.4s
+	WORD $0x4f285529 // shl v9.4s, v9.4s, #8
+	WORD $0x4ea98442 // add v2.4s, v2.4s, v9.4s
+	WORD $0x4f28556b // shl v11.4s, v11.4s, #8
+	WORD $0x4eab8484 // add v4.4s, v4.4s, v11.4s
+	WORD $0x4f2855ad // shl v13.4s, v13.4s, #8
+	WORD $0x4ead84c6 // add v6.4s, v6.4s, v13.4s
+noHigh0_0:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_1
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e271ce7 // eor v7.16b, v7.16b, v7.16b
+	WORD $0x6e291d29 // eor v9.16b, v9.16b, v9.16b
+	WORD $0x6e2b1d6b // eor v11.16b, v11.16b, v11.16b
+	WORD $0x6e2d1dad // eor v13.16b, v13.16b, v13.16b
+	MOVD $bytes-2048(SP), R15
+high0_1:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F15
+	FMOVQ 0(R17), F18
+	WORD $0x4f8ff247 // usdot v7.4s, v18.16b, v15.4b[0]
+	FMOVQ 16(R17), F18
+	WORD $0x4f8ff249 // usdot v9.4s, v18.16b, v15.4b[0]
+	FMOVQ 32(R17), F18
+	WORD $0x4f8ff24b // usdot v11.4s, v18.16b, v15.4b[0]
+	FMOVQ 48(R17), F18
+	WORD $0x4f8ff24d // usdot v13.4s, v18.16b, v15.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_1
+	WORD $0x4f2854e7 // shl v7.4s, v7.4s, #8
+	WORD $0x4ea78508 // add v8.4s, v8.4s, v7.4s
+	WORD $0x4f285529 // shl v9.4s, v9.4s, #8
+	WORD $0x4ea98421 // add v1.4s, v1.4s, v9.4s
+	WORD $0x4f28556b // shl v11.4s, v11.4s, #8
+	WORD $0x4eab8463 // add v3.4s, v3.4s, v11.4s
+	WORD $0x4f2855ad // shl v13.4s, v13.4s, #8
+	WORD $0x4ead84a5 // add v5.4s, v5.4s, v13.4s
+noHigh0_1:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_2
+	MOVD mulArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e271ce7 // eor v7.16b, v7.16b, v7.16b
+	WORD $0x6e291d29 // eor v9.16b, v9.16b, v9.16b
+	WORD $0x6e2b1d6b // eor v11.16b, v11.16b, v11.16b
+	WORD $0x6e2d1dad // eor v13.16b, v13.16b, v13.16b
+	MOVD $bytes-2048(SP), R15
+high0_2:
+	MOVWU (R22), R17
+	ADD R17<<1, R15, R17
+	FMOVS 8(R22), F15
+	FMOVQ 0(R17), F18
+	WORD $0x4f8ff247 // usdot v7.4s, v18.16b, v15.4b[0]
+	FMOVQ 16(R17), F18
+	WORD $0x4f8ff249 // usdot v9.4s, v18.16b, v15.4b[0]
+	FMOVQ 32(R17), F18
+	WORD $0x4f8ff24b // usdot v11.4s, v18.16b, v15.4b[0]
+	FMOVQ 48(R17), F18
+	WORD $0x4f8ff24d // usdot v13.4s, v18.16b, v15.4b[0]
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_2
+	WORD $0x4f2854e7 // shl v7.4s, v7.4s, #8
+	WORD $0x4ea7854a // add v10.4s, v10.4s, v7.4s
+	WORD $0x4f285529 // shl v9.4s, v9.4s, #8
+	WORD $0x4ea9858c // add v12.4s, v12.4s, v9.4s
+	WORD $0x4f28556b // shl v11.4s, v11.4s, #8
+	WORD $0x4eab85ce // add v14.4s, v14.4s, v11.4s
+	WORD $0x4f2855ad // shl v13.4s, v13.4s, #8
+	WORD $0x4ead8610 // add v16.4s, v16.4s, v13.4s
+noHigh0_2:
+noHighs0:
 	CBNZ R21, wide0
 	FMOVD 0(R1), F7
 	WORD $0x2e6138e7 // shll v7.4s, v7.4h, #16
@@ -2675,6 +3764,222 @@ part0:
 	WORD $0x4e8f19ce // uzp1 v14.4s, v14.4s, v15.4s
 	WORD $0x4e915a0f // uzp2 v15.4s, v16.4s, v17.4s
 	WORD $0x4e911a10 // uzp1 v16.4s, v16.4s, v17.4s
+	MOVD wideArgs_outlierArgs+outlierArgs_records(R0), R22
+	CBZ R22, noHighs0
+	MOVD wideArgs_outlierArgs+outlierArgs_heads(R0), R24
+	ADD R23, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_0
+	MOVD wideArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e291d29 // eor v9.16b, v9.16b, v9.16b
+	WORD $0x6e311e31 // eor v17.16b, v17.16b, v17.16b
+	WORD $0x6e321e52 // eor v18.16b, v18.16b, v18.16b
+	WORD $0x6e331e73 // eor v19.16b, v19.16b, v19.16b
+	WORD $0x6e341e94 // eor v20.16b, v20.16b, v20.16b
+	WORD $0x6e351eb5 // eor v21.16b, v21.16b, v21.16b
+	WORD $0x6e361ed6 // eor v22.16b, v22.16b, v22.16b
+	WORD $0x6e371ef7 // eor v23.16b, v23.16b, v23.16b
+	MOVD $bytes-2048(SP), R15
+high0_0:
+	MOVWU (R22), R17
+	MOVWU 8(R22), R8
+	LSL R17, R8
+	WORD $0x4e080d18 // dup v24.2d, x8
+	BIC $63, R17
+	ADD R17<<1, R15, R17
+	FMOVQ 0(R17), F26
+	FMOVQ 16(R17), F27
+	WORD $0x4e989f49 // usdot v9.4s, v26.16b, v24.16b
+	WORD $0x4e989f71 // usdot v17.4s, v27.16b, v24.16b
+	FMOVQ 32(R17), F26
+	FMOVQ 48(R17), F27
+	WORD $0x4e989f52 // usdot v18.4s, v26.16b, v24.16b
+	WORD $0x4e989f73 // usdot v19.4s, v27.16b, v24.16b
+	FMOVQ 64(R17), F26
+	FMOVQ 80(R17), F27
+	WORD $0x4e989f54 // usdot v20.4s, v26.16b, v24.16b
+	WORD $0x4e989f75 // usdot v21.4s, v27.16b, v24.16b
+	FMOVQ 96(R17), F26
+	FMOVQ 112(R17), F27
+	WORD $0x4e989f56 // usdot v22.4s, v26.16b, v24.16b
+	WORD $0x4e989f77 // usdot v23.4s, v27.16b, v24.16b
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_0
+	WORD $0x4eb1bd29 // addp v9.4s, v9.4s, v17.4s
+	WORD $0x4f285529 // shl v9.4s, v9.4s, #8
+	WORD $0x4ea98400 // add v0.4s, v0.4s, v9.4s
+	WORD $0x4eb3be52 // addp v18.4s, v18.4s, v19.4s
+	WORD $0x4f285652 // shl v18.4s, v18.4s, #8
+	WORD $0x4eb28442 // add v2.4s, v2.4s, v18.4s
+	WORD $0x4eb5be94 // addp v20.4s, v20.4s, v21.4s
+	WORD $0x4f285694 // shl v20.4s, v20.4s, #8
+	WORD $0x4eb48484 // add v4.4s, v4.4s, v20.4s
+	WORD $0x4eb7bed6 // addp v22.4s, v22.4s, v23.4s
+	WORD $0x4f2856d6 // shl v22.4s, v22.4s, #8
+	WORD $0x4eb684c6 // add v6.4s, v6.4s, v22.4s
+noHigh0_0:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_1
+	MOVD wideArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e291d29 // eor v9.16b, v9.16b, v9.16b
+	WORD $0x6e311e31 // eor v17.16b, v17.16b, v17.16b
+	WORD $0x6e321e52 // eor v18.16b, v18.16b, v18.16b
+	WORD $0x6e331e73 // eor v19.16b, v19.16b, v19.16b
+	WORD $0x6e341e94 // eor v20.16b, v20.16b, v20.16b
+	WORD $0x6e351eb5 // eor v21.16b, v21.16b, v21.16b
+	WORD $0x6e361ed6 // eor v22.16b, v22.16b, v22.16b
+	WORD $0x6e371ef7 // eor v23.16b, v23.16b, v23.16b
+	MOVD $bytes-2048(SP), R15
+high0_1:
+	MOVWU (R22), R17
+	MOVWU 8(R22), R8
+	LSL R17, R8
+	WORD $0x4e080d18 // dup v24.2d, x8
+	BIC $63, R17
+	ADD R17<<1, R15, R17
+	FMOVQ 0(R17), F26
+	FMOVQ 16(R17), F27
+	WORD $0x4e989f49 // usdot v9.4s, v26.16b, v24.16b
+	WORD $0x4e989f71 // usdot v17.4s, v27.16b, v24.16b
+	FMOVQ 32(R17), F26
+	FMOVQ 48(R17), F27
+	WORD $0x4e989f52 // usdot v18.4s, v26.16b, v24.16b
+	WORD $0x4e989f73 // usdot v19.4s, v27.16b, v24.16b
+	FMOVQ 64(R17), F26
+	FMOVQ 80(R17), F27
+	WORD $0x4e989f54 // usdot v20.4s, v26.16b, v24.16b
+	WORD $0x4e989f75 // usdot v21.4s, v27.16b, v24.16b
+	FMOVQ 96(R17), F26
+	FMOVQ 112(R17), F27
+	WORD $0x4e989f56 // usdot v22.4s, v26.16b, v24.16b
+	WORD $0x4e989f77 // usdot v23.4s, v27.16b, v24.16b
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_1
+	WORD $0x4eb1bd29 // addp v9.4s, v9.4s, v17.4s
+	WORD $0x4f285529 // shl v9.4s, v9.4s, #8
+	WORD $0x4ea98508 // add v8.4s, v8.4s, v9.4s
+	WORD $0x4eb3be52 // addp v18.4s, v18.4s, v19.4s
+	WORD $0x4f285652 // shl v18.4s, v18.4s, #8
+	WORD $0x4eb28421 // add v1.4s, v1.4s, v18.4s
+	WORD $0x4eb5be94 // addp v20.4s, v20.4s, v21.4s
+	WORD $0x4f285694 // shl v20.4s, v20.4s, #8
+	WORD $0x4eb48463 // add v3.4s, v3.4s, v20.4s
+	WORD $0x4eb7bed6 // addp v22.4s, v22.4s, v23.4s
+	WORD $0x4f2856d6 // shl v22.4s, v22.4s, #8
+	WORD $0x4eb684a5 // add v5.4s, v5.4s, v22.4s
+noHigh0_1:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_2
+	MOVD wideArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e291d29 // eor v9.16b, v9.16b, v9.16b
+	WORD $0x6e311e31 // eor v17.16b, v17.16b, v17.16b
+	WORD $0x6e321e52 // eor v18.16b, v18.16b, v18.16b
+	WORD $0x6e331e73 // eor v19.16b, v19.16b, v19.16b
+	WORD $0x6e341e94 // eor v20.16b, v20.16b, v20.16b
+	WORD $0x6e351eb5 // eor v21.16b, v21.16b, v21.16b
+	WORD $0x6e361ed6 // eor v22.16b, v22.16b, v22.16b
+	WORD $0x6e371ef7 // eor v23.16b, v23.16b, v23.16b
+	MOVD $bytes-2048(SP), R15
+high0_2:
+	MOVWU (R22), R17
+	MOVWU 8(R22), R8
+	LSL R17, R8
+	WORD $0x4e080d18 // dup v24.2d, x8
+	BIC $63, R17
+	ADD R17<<1, R15, R17
+	FMOVQ 0(R17), F26
+	FMOVQ 16(R17), F27
+	WORD $0x4e989f49 // usdot v9.4s, v26.16b, v24.16b
+	WORD $0x4e989f71 // usdot v17.4s, v27.16b, v24.16b
+	FMOVQ 32(R17), F26
+	FMOVQ 48(R17), F27
+	WORD $0x4e989f52 // usdot v18.4s, v26.16b, v24.16b
+	WORD $0x4e989f73 // usdot v19.4s, v27.16b, v24.16b
+	FMOVQ 64(R17), F26
+	FMOVQ 80(R17), F27
+	WORD $0x4e989f54 // usdot v20.4s, v26.16b, v24.16b
+	WORD $0x4e989f75 // usdot v21.4s, v27.16b, v24.16b
+	FMOVQ 96(R17), F26
+	FMOVQ 112(R17), F27
+	WORD $0x4e989f56 // usdot v22.4s, v26.16b, v24.16b
+	WORD $0x4e989f77 // usdot v23.4s, v27.16b, v24.16b
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_2
+	WORD $0x4eb1bd29 // addp v9.4s, v9.4s, v17.4s
+	WORD $0x4f285529 // shl v9.4s, v9.4s, #8
+	WORD $0x4ea9854a // add v10.4s, v10.4s, v9.4s
+	WORD $0x4eb3be52 // addp v18.4s, v18.4s, v19.4s
+	WORD $0x4f285652 // shl v18.4s, v18.4s, #8
+	WORD $0x4eb2858c // add v12.4s, v12.4s, v18.4s
+	WORD $0x4eb5be94 // addp v20.4s, v20.4s, v21.4s
+	WORD $0x4f285694 // shl v20.4s, v20.4s, #8
+	WORD $0x4eb485ce // add v14.4s, v14.4s, v20.4s
+	WORD $0x4eb7bed6 // addp v22.4s, v22.4s, v23.4s
+	WORD $0x4f2856d6 // shl v22.4s, v22.4s, #8
+	WORD $0x4eb68610 // add v16.4s, v16.4s, v22.4s
+noHigh0_2:
+	ADD R7, R24
+	MOVWU (R24), R22
+	CBZ R22, noHigh0_3
+	MOVD wideArgs_outlierArgs+outlierArgs_records(R0), R15
+	ADD R15, R22
+	WORD $0x6e291d29 // eor v9.16b, v9.16b, v9.16b
+	WORD $0x6e311e31 // eor v17.16b, v17.16b, v17.16b
+	WORD $0x6e321e52 // eor v18.16b, v18.16b, v18.16b
+	WORD $0x6e331e73 // eor v19.16b, v19.16b, v19.16b
+	WORD $0x6e341e94 // eor v20.16b, v20.16b, v20.16b
+	WORD $0x6e351eb5 // eor v21.16b, v21.16b, v21.16b
+	WORD $0x6e361ed6 // eor v22.16b, v22.16b, v22.16b
+	WORD $0x6e371ef7 // eor v23.16b, v23.16b, v23.16b
+	MOVD $bytes-2048(SP), R15
+high0_3:
+	MOVWU (R22), R17
+	MOVWU 8(R22), R8
+	LSL R17, R8
+	WORD $0x4e080d18 // dup v24.2d, x8
+	BIC $63, R17
+	ADD R17<<1, R15, R17
+	FMOVQ 0(R17), F26
+	FMOVQ 16(R17), F27
+	WORD $0x4e989f49 // usdot v9.4s, v26.16b, v24.16b
+	WORD $0x4e989f71 // usdot v17.4s, v27.16b, v24.16b
+	FMOVQ 32(R17), F26
+	FMOVQ 48(R17), F27
+	WORD $0x4e989f52 // usdot v18.4s, v26.16b, v24.16b
+	WORD $0x4e989f73 // usdot v19.4s, v27.16b, v24.16b
+	FMOVQ 64(R17), F26
+	FMOVQ 80(R17), F27
+	WORD $0x4e989f54 // usdot v20.4s, v26.16b, v24.16b
+	WORD $0x4e989f75 // usdot v21.4s, v27.16b, v24.16b
+	FMOVQ 96(R17), F26
+	FMOVQ 112(R17), F27
+	WORD $0x4e989f56 // usdot v22.4s, v26.16b, v24.16b
+	WORD $0x4e989f77 // usdot v23.4s, v27.16b, v24.16b
+	MOVWU 4(R22), R17
+	ADD $12, R22
+	CBNZ R17, high0_3
+	WORD $0x4eb1bd29 // addp v9.4s, v9.4s, v17.4s
+	WORD $0x4f285529 // shl v9.4s, v9.4s, #8
+	WORD $0x4ea984e7 // add v7.4s, v7.4s, v9.4s
+	WORD $0x4eb3be52 // addp v18.4s, v18.4s, v19.4s
+	WORD $0x4f285652 // shl v18.4s, v18.4s, #8
+	WORD $0x4eb2856b // add v11.4s, v11.4s, v18.4s
+	WORD $0x4eb5be94 // addp v20.4s, v20.4s, v21.4s
+	WORD $0x4f285694 // shl v20.4s, v20.4s, #8
+	WORD $0x4eb485ad // add v13.4s, v13.4s, v20.4s
+	WORD $0x4eb7bed6 // addp v22.4s, v22.4s, v23.4s
+	WORD $0x4f2856d6 // shl v22.4s, v22.4s, #8
+	WORD $0x4eb685ef // add v15.4s, v15.4s, v22.4s
+noHigh0_3:
+noHighs0:
 	CBNZ R21, wide0
 	FMOVD 0(R1), F9
 	WORD $0x2e613929 // shll v9.4s, v9.4h, #16

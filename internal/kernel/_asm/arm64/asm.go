@@ -133,6 +133,7 @@ var (
 	bit = three("bit", "16b", 0x6ea01c00)
 
 	add4s   = three("add", "4s", 0x4ea08400)
+	sub4s   = three("sub", "4s", 0x6ea08400)
 	addp4s  = three("addp", "4s", 0x4ea0bc00)
 	umax4s  = three("umax", "4s", 0x6ea06400)
 	addv    = op{0x4eb1b800, "addv s%d, v%d.4s"}
@@ -154,6 +155,7 @@ var (
 	saddlp  = op{0x4e602800, "saddlp v%d.4s, v%d.8h"}
 	sdotE   = op{0x4f80e000, "sdot v%d.4s, v%d.16b, v%d.4b[%d]"}
 	usdotE  = op{0x4f80f000, "usdot v%d.4s, v%d.16b, v%d.4b[%d]"}
+	usdot   = op{0x4e809c00, "usdot v%d.4s, v%d.16b, v%d.16b"}
 	usmmla  = op{0x4e80ac00, "usmmla v%d.4s, v%d.16b, v%d.16b"}
 	sqxtn   = op{0x0e614800, "sqxtn v%d.4h, v%d.4s"}
 	sqxtn2  = op{0x4e614800, "sqxtn2 v%d.8h, v%d.4s"}
@@ -175,10 +177,8 @@ var (
 	fcvtn2  = op{0x4e216800, "fcvtn2 v%d.8h, v%d.4s"}
 
 	ushl16b  = three("ushl", "16b", 0x6e204400)
-	mul8h    = three("mul", "8h", 0x4e609c00)
-	uxtl2B   = op{0x6f08a400, "uxtl2 v%d.8h, v%d.16b"}
-	sxtlB    = op{0x0f08a400, "sxtl v%d.8h, v%d.8b"}
 	dupBytes = op{0x4e010c00, "dup v%d.16b, w%d"}
+	dup2d    = op{0x4e080c00, "dup v%d.2d, x%d"}
 
 	zip1       = three("zip1", "4s", 0x4e803800)
 	zip2       = three("zip2", "4s", 0x4e807800)

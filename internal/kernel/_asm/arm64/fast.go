@@ -242,6 +242,7 @@ func (g *group) multiplied8() [][]int {
 
 // fastEpilogue: y = bias·sum + y; y = D·(weight scale · activation scale) + y.
 func (g *group) fastEpilogue(dot [][]int) {
+	g.highs(dot)
 	scale, bias := g.scales()
 	t := g.one()
 	g.epilogue(bias, []string{"R4"}, func(y, m, v int, number []int) {

@@ -33,7 +33,6 @@ func main() {
 		}
 	}
 	common.wideProduct()
-	common.outliers()
 	write("mul_arm64.s", common.Bytes())
 	writeGo("mul_arm64_table.go", mulTable())
 	f := vec()

@@ -2,126 +2,155 @@ package main
 
 import "fmt"
 
-// outliers is the product of high parts of a row with the quads of columns that are listed: see ../../outliers.go. Where
-// codes lie comes with every quad, so that one routine serves all formats.
-//
-// General registers: R1 weights of the panel, R2 y, R3 groups, R4 quads, R5 x, R6 steps, R7 groups left, R8 quads left, R9
-// weights of the group, R10 place of the quad, R11 and R12 scratch, R13 the stride of x and steps.
-func (a *asm) outliers() {
-	a.text("mulOutliersNEON", "outlierArgs")
-	var b bank
-	const panel = 4 // vectors of a panel
-	sums, y := b.take(2*panel), b.take(panel)
-	masks, table := b.take(2), b.one()
-	x, shift, codes, more, wide := b.one(), b.one(), b.one(), b.one(), b.one()
-	a.o("MOVD outlierArgs_w(R0), R1")
-	a.o("MOVD outlierArgs_y(R0), R2")
-	a.o("MOVD outlierArgs_tile(R0), R13")
-	for i := range masks {
-		a.o("MOVWU outlierArgs_masks+%d(R0), R22", 4*i)
-		a.dupW(masks[i], 22)
+// highRecord is the length of a record of one row: see outlierLists in ../../outliers.go. Here every row has a list of its own.
+const highRecord = 12
+
+// arg addresses a field of outlierArgs in the arguments.
+func (g *group) arg(field string) string {
+	of := "mulArgs"
+	if g.tall {
+		of = "wideArgs"
 	}
-	a.o("MOVD $e2m1<>(SB), R22")
-	a.load(0, "R22", table)
-	a.label("panel")
-	a.o("MOVD outlierArgs_groups(R0), R3")
-	a.o("MOVD outlierArgs_quads(R0), R4")
-	a.o("MOVD outlierArgs_x(R0), R5")
-	a.o("MOVD outlierArgs_step(R0), R6")
-	a.o("MOVD outlierArgs_listed(R0), R7")
-	for v := range panel {
-		a.load(16*v, "R2", y[v])
-	}
-	a.label("group")
-	a.o("MOVWU (R3), R8")
-	a.o("MOVWU 4(R3), R9")
-	a.o("MOVD outlierArgs_group(R0), R11")
-	a.o("MUL R11, R9")
-	a.o("ADD R1, R9")
-	for _, s := range sums {
-		a.zero(s)
-	}
-	a.label("quad")
-	a.o("MOVBU (R4), R10")
-	a.o("MOVD outlierArgs_places(R0), R11")
-	a.o("ADD R10<<5, R11, R10")
-	a.o("MOVW (R5), R22")
-	a.dupW(x, 22)
-	a.v(sxtlB, x, x)
-	for v := range panel {
-		a.line(codes, shift, v, 0, 8, -1, masks[0])
-		a.o("MOVWU outlierArgs_masks+4(R0), R12")
-		a.o("CBZ R12, whole%d", v)
-		a.line(more, shift, v, 4, 12, 16, masks[1])
-		a.v(orr, codes, codes, more)
-		a.label(fmt.Sprintf("whole%d", v))
-		a.o("MOVD outlierArgs_table(R0), R12")
-		a.o("CBZ R12, bytes%d", v)
-		a.v(tbl, codes, table, codes)
-		a.label(fmt.Sprintf("bytes%d", v))
-		a.v(uxtlB, wide, codes)
-		a.v(mul8h, wide, wide, x)
-		a.v(sadalp, sums[2*v], wide)
-		a.v(uxtl2B, wide, codes)
-		a.v(mul8h, wide, wide, x)
-		a.v(sadalp, sums[2*v+1], wide)
-	}
-	a.o("ADD R13, R5")
-	a.o("ADD $1, R4")
-	a.loop("R8", "quad")
-	a.o("MOVD outlierArgs_codes(R0), R11")
-	a.o("ADD R9, R11")
-	a.o("FMOVS (R6), F%d", x)
-	a.o("MOVD outlierArgs_wide(R0), R12")
-	a.o("CBNZ R12, wide")
-	for v := range panel {
-		a.loadD(8*v, "R11", codes)
-		a.v(shll, codes, codes)
-		a.addHigh(sums[2*v:], y[v], codes, x)
-	}
-	a.o("B added")
-	a.label("wide")
-	for v := range panel {
-		a.load(16*v, "R11", codes)
-		a.addHigh(sums[2*v:], y[v], codes, x)
-	}
-	a.label("added")
-	a.o("ADD R13, R6")
-	a.o("ADD $8, R3")
-	a.loop("R7", "group")
-	for v := range panel {
-		a.store(y[v], 16*v, "R2")
-	}
-	a.o("ADD $64, R2")
-	a.o("MOVD outlierArgs_panel(R0), R11")
-	a.o("ADD R11, R1")
-	a.o("MOVD outlierArgs_panels(R0), R12")
-	a.o("SUB $1, R12")
-	a.o("MOVD R12, outlierArgs_panels(R0)")
-	a.o("CBNZ R12, panel")
-	a.end()
+	return fmt.Sprintf("%s_outlierArgs+outlierArgs_%s(R0)", of, field)
 }
 
-// line leaves bits of the quad's codes in d, from the line and by the shifts that its place has there.
-func (a *asm) line(d, shift, v, at, right, left, mask int) {
-	a.o("MOVWU %d(R10), R11", at)
-	a.o("ADD R9, R11")
-	a.load(16*v, "R11", d)
-	a.o("MOVWU %d(R10), R12", right)
-	a.o("NEG R12, R12")
-	if left >= 0 {
-		a.o("MOVWU %d(R10), R11", left)
-		a.o("ADD R11, R12")
+// highs adds 256 times the products of high parts to the sums of a group, the codes of which have just been read. R15, R17, R22 and
+// R24 are scratch, and so are R3 of 4-bit codes and R8 of zipped bytes.
+func (g *group) highs(dot [][]int) {
+	g.o("MOVD %s, R22", g.arg("records"))
+	g.o("CBZ R22, noHighs%s", g.l)
+	g.o("MOVD %s, R24", g.arg("heads"))
+	g.o("ADD R23, R24")
+	if !g.tall {
+		g.o("ADD R4, R24")
 	}
-	a.v(dupBytes, shift, 12)
-	a.v(ushl16b, d, d, shift)
-	a.v(and, d, d, mask)
+	for m := range g.rows {
+		if m > 0 {
+			g.o("ADD R7, R24")
+		}
+		g.o("MOVWU (R24), R22")
+		g.o("CBZ R22, noHigh%s_%d", g.l, m)
+		g.o("MOVD %s, R15", g.arg("records"))
+		g.o("ADD R15, R22")
+		g.rowHighs(dot[m], fmt.Sprintf("high%s_%d", g.l, m))
+		g.label(fmt.Sprintf("noHigh%s_%d", g.l, m))
+	}
+	g.label("noHighs" + g.l)
 }
 
-// addHigh is the one formula, y = D·(weight scale · step) + y.
-func (a *asm) addHigh(sums []int, y, scale, step int) {
-	a.v(addp4s, sums[0], sums[0], sums[1])
-	a.v(scvtf, sums[0], sums[0])
-	a.e(fmulE, scale, scale, step, 0)
-	a.v(fmla, y, sums[0], scale)
+// rowHighs does so for a row, with its records from R22 on.
+func (g *group) rowHighs(dot []int, l string) {
+	// Sums that are added in pairs: of half as many columns, of the rows that zip has put together, or else one of them alone.
+	n := 1
+	if g.set == neon || g.zipped {
+		n = 2
+	}
+	sums, offset := make([][]int, len(dot)), []int{}
+	for v := range sums {
+		sums[v] = g.take(n)
+	}
+	if g.offset() {
+		offset = g.take(1)
+	}
+	for _, s := range append(sums, offset) {
+		for _, d := range s {
+			g.zero(d)
+		}
+	}
+	x, shift, codes := g.one(), g.one(), g.take(2)
+	if g.kind.bytes() {
+		g.bytesAt("R15", 0)
+	} else {
+		g.o("MOVD mulArgs_lines(R0), R17")
+		g.o("SUB R17<<%d, R1, R15", map[kind]int{fast4: 8, fast8: 9}[g.kind])
+	}
+	g.label(l)
+	g.highPlace(x, shift)
+	for v := range dot {
+		switch {
+		case g.zipped:
+			g.load(32*v, "R17", codes[0])
+			g.load(32*v+16, "R17", codes[1])
+			g.v(usdot, sums[v][0], codes[0], x)
+			g.v(usdot, sums[v][1], codes[1], x)
+			continue
+		case g.kind == fast4:
+			g.load(g.at(v), "R17", codes[0])
+			g.v(ushl16b, codes[0], codes[0], shift)
+			g.v(and, codes[0], codes[0], g.and)
+		default:
+			g.load(g.at(v), "R17", codes[0])
+		}
+		if g.offset() {
+			g.v(eor, codes[0], codes[0], g.and)
+		}
+		g.highProducts(sums[v], codes[0], x, codes[1])
+	}
+	if g.offset() {
+		g.highProducts(offset, g.and, x, codes[1])
+	}
+	g.o("MOVWU 4(R22), R17")
+	g.o("ADD $%d, R22", highRecord)
+	g.o("CBNZ R17, %s", l)
+	if g.offset() && g.set == neon {
+		g.v(addp4s, offset[0], offset[0], offset[0])
+	}
+	for v, d := range dot {
+		s := sums[v][0]
+		if n == 2 {
+			g.v(addp4s, s, s, sums[v][1])
+		}
+		if g.offset() {
+			g.v(sub4s, s, s, offset[0])
+		}
+		g.shl(s, s, 8)
+		g.v(add4s, d, d, s)
+		g.give(sums[v]...)
+	}
+	g.give(offset...)
+	g.give(x, shift)
+	g.give(codes...)
+}
+
+// highPlace points R17 to the line of the record's quad, with how far 4-bit codes are shifted there, and reads the high parts. The
+// place of a quad is 32 times its number.
+func (g *group) highPlace(x, shift int) {
+	g.o("MOVWU (R22), R17")
+	switch {
+	case g.zipped: // every other four bytes are those of the quad, the others are multiplied by zeros
+		g.o("MOVWU 8(R22), R8")
+		g.o("LSL R17, R8") // by its lowest six bits
+		g.v(dup2d, x, 8)
+		g.o("BIC $63, R17")
+		g.o("ADD R17<<1, R15, R17")
+		return
+	case g.kind == fast4:
+		g.o("AND $32, R17, R3")
+		g.o("LSR $3, R3")
+		g.o("NEG R3, R3")
+		g.v(dupBytes, shift, 3)
+		g.o("BIC $63, R17")
+		g.o("ADD R15, R17")
+	default:
+		g.o("ADD R17<<1, R15, R17")
+	}
+	g.o("FMOVS 8(R22), F%d", x)
+	if g.set == neon {
+		g.dup(x, x, 0)
+	}
+}
+
+// highProducts adds those of signed bytes, of any with USDOT. t is lost.
+func (g *group) highProducts(sums []int, codes, x, t int) {
+	switch g.set {
+	case neon:
+		for i, multiply := range []op{smull, smull2}[:len(sums)] {
+			g.v(multiply, t, codes, x)
+			g.v(sadalp, sums[i], t)
+		}
+	case dotprod:
+		g.e(sdotE, sums[0], codes, x, 0)
+	default:
+		g.e(usdotE, sums[0], codes, x, 0)
+	}
 }
