@@ -4,6 +4,7 @@ package kernel
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -54,6 +55,32 @@ func TestProductsAsGeneric(t *testing.T) {
 			}
 		}
 		next++ // or every format would have the same counts at the same group
+	}
+}
+
+func TestOutliersAsGeneric(t *testing.T) {
+	r := rand.New(rand.NewPCG(66, 1))
+	for _, group := range []int{32, 64, 96, 128} {
+		for i := range 500 {
+			x := randomFloats(r, 5*group)
+			for n := r.IntN(3 + i/4); n > 0; n-- { // from none to most of a row
+				x[r.IntN(3*group)] *= float32(math.Exp(r.Float64() * float64(i%13)))
+			}
+			if i%7 == 0 { // alike
+				x[9], x[14], x[20] = -3*x[20], 3*x[20], 3*x[20]
+			}
+			asGeneric(t, fmt.Sprintf("group %d, row %d", group, i), func() []float32 {
+				a := acts(Outliers, [][]float32{x}, group)
+				out := slices.Concat(a.scale, a.sum)
+				for g, q := range a.quads {
+					out = append(out, float32(q>>16), float32(q&0xffff), float32(a.offset[g]))
+				}
+				for k, q := range a.q[:len(x)] {
+					out = append(out, float32(q), float32(a.high[k]))
+				}
+				return out
+			})
+		}
 	}
 }
 

@@ -128,6 +128,7 @@ var (
 	and = three("and", "16b", 0x4e201c00)
 	bic = three("bic", "16b", 0x4e601c00)
 	orr = three("orr", "16b", 0x4ea01c00)
+	orn = three("orn", "16b", 0x4ee01c00)
 	eor = three("eor", "16b", 0x6e201c00)
 	bsl = three("bsl", "16b", 0x6e601c00)
 	bit = three("bit", "16b", 0x6ea01c00)
@@ -136,9 +137,16 @@ var (
 	sub4s   = three("sub", "4s", 0x6ea08400)
 	addp4s  = three("addp", "4s", 0x4ea0bc00)
 	umax4s  = three("umax", "4s", 0x6ea06400)
+	umin4s  = three("umin", "4s", 0x6ea06c00)
+	umaxp4s = three("umaxp", "4s", 0x6ea0a400)
+	cmhi    = three("cmhi", "4s", 0x6ea03400)
+	cmeq    = three("cmeq", "4s", 0x6ea08c00)
+	cmtst   = three("cmtst", "4s", 0x4ea08c00)
+	smax16b = three("smax", "16b", 0x4e206400)
 	addv    = op{0x4eb1b800, "addv s%d, v%d.4s"}
 	fminv   = op{0x6eb0f800, "fminv s%d, v%d.4s"}
 	fmaxv   = op{0x6e30f800, "fmaxv s%d, v%d.4s"}
+	uminv   = op{0x6eb1a800, "uminv s%d, v%d.4s"}
 	umaxv   = op{0x6eb0a800, "umaxv s%d, v%d.4s"}
 	shl4s   = op{0x4f005400, "shl v%d.4s, v%d.4s, #%d"}
 	ushr4s  = op{0x6f000400, "ushr v%d.4s, v%d.4s, #%d"}
@@ -153,6 +161,7 @@ var (
 	smlal2  = op{0x4e208000, "smlal2 v%d.8h, v%d.16b, v%d.16b"}
 	sadalp  = op{0x4e606800, "sadalp v%d.4s, v%d.8h"}
 	saddlp  = op{0x4e602800, "saddlp v%d.4s, v%d.8h"}
+	saddlpB = op{0x4e202800, "saddlp v%d.8h, v%d.16b"}
 	sdotE   = op{0x4f80e000, "sdot v%d.4s, v%d.16b, v%d.4b[%d]"}
 	usdotE  = op{0x4f80f000, "usdot v%d.4s, v%d.16b, v%d.4b[%d]"}
 	usdot   = op{0x4e809c00, "usdot v%d.4s, v%d.16b, v%d.16b"}
@@ -164,6 +173,9 @@ var (
 	xtn     = op{0x0e612800, "xtn v%d.4h, v%d.4s"}
 	xtn2    = op{0x4e612800, "xtn2 v%d.8h, v%d.4s"}
 	xtnB    = op{0x0e212800, "xtn v%d.8b, v%d.8h"}
+	xtnB2   = op{0x4e212800, "xtn2 v%d.16b, v%d.8h"}
+	rshrn   = op{0x0f088c00, "rshrn v%d.8b, v%d.8h, #8"}
+	rshrn2  = op{0x4f088c00, "rshrn2 v%d.16b, v%d.8h, #8"}
 	shrn16  = op{0x0f108400, "shrn v%d.4h, v%d.4s, #16"}
 	shrn162 = op{0x4f108400, "shrn2 v%d.8h, v%d.4s, #16"}
 	shll    = op{0x2e613800, "shll v%d.4s, v%d.4h, #16"}
@@ -176,6 +188,7 @@ var (
 	fcvtn   = op{0x0e216800, "fcvtn v%d.4h, v%d.4s"}
 	fcvtn2  = op{0x4e216800, "fcvtn2 v%d.8h, v%d.4s"}
 
+	ushl4s   = three("ushl", "4s", 0x6ea04400)
 	ushl16b  = three("ushl", "16b", 0x6e204400)
 	dupBytes = op{0x4e010c00, "dup v%d.16b, w%d"}
 	dup2d    = op{0x4e080c00, "dup v%d.2d, x%d"}

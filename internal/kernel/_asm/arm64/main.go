@@ -35,6 +35,7 @@ func main() {
 	common.wideProduct()
 	write("mul_arm64.s", common.Bytes())
 	writeGo("mul_arm64_table.go", mulTable())
+	write("split_arm64.s", splits())
 	f := vec()
 	write("vec_arm64.s", f.Bytes())
 	writeGo("vec_arm64_table.go", f.table())
