@@ -14,8 +14,8 @@ func (g *group) arg(field string) string {
 	return fmt.Sprintf("%s_outlierArgs+outlierArgs_%s(R0)", of, field)
 }
 
-// highs adds 256 times the products of high parts to the sums of a group, the codes of which have just been read. R15, R17, R22 and
-// R24 are scratch, and so are R3 of 4-bit codes and R8 of zipped bytes.
+// highs adds 256 times the products of high parts to the sums of a group, once its codes have been read. R15, R17, R22 and R24
+// are scratch, and so are R3 of 4-bit codes and R8 of zipped bytes.
 func (g *group) highs(dot [][]int) {
 	g.o("MOVD %s, R22", g.arg("records"))
 	g.o("CBZ R22, noHighs%s", g.l)
@@ -40,10 +40,9 @@ func (g *group) highs(dot [][]int) {
 
 // rowHighs does so for a row, with its records from R22 on.
 func (g *group) rowHighs(dot []int, l string) {
-	// Sums that are added in pairs: of half as many columns, of the rows that zip has put together, or else one of them alone.
-	n := 1
+	n := 1 // vectors of a sum
 	if g.set == neon || g.zipped {
-		n = 2
+		n = 2 // which ADDP makes one of
 	}
 	sums, offset := make([][]int, len(dot)), []int{}
 	for v := range sums {
@@ -112,8 +111,8 @@ func (g *group) rowHighs(dot []int, l string) {
 	g.give(codes...)
 }
 
-// highPlace points R17 to the line of the record's quad, with how far 4-bit codes are shifted there, and reads the high parts. The
-// place of a quad is 32 times its number.
+// highPlace points R17 to the line of the record's quad, tells how far 4-bit codes are shifted there, and reads the high parts.
+// The place of a quad is 32 times its number.
 func (g *group) highPlace(x, shift int) {
 	g.o("MOVWU (R22), R17")
 	switch {

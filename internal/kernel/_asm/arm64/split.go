@@ -12,10 +12,10 @@ func splits() []byte {
 	return a.Bytes()
 }
 
-// split counts for every quad those that are larger, which is how many have 16 bits where this one limits the codes, and takes the
-// count of the least cost. Loops over such counts would end after one or two, or after all.
+// split counts for every quad those that are larger: so many have 16 bits where this one limits the codes. The quad of the least
+// cost is taken. A loop as fewest's would go through nearly all quads of a group that is large as a whole.
 //
-// General registers: R0 arguments, R1 x, R2 and R3 bytes of codes and of high parts, R4 keys in memory, R5 down to the end of a loop.
+// General registers: R0 arguments, R1 x, R2 and R3 bytes of codes and of high parts, R4 keys in memory, R5 counts loops down.
 func (a *asm) split(group int) {
 	var b bank
 	vecs := group / 16 // of keys; so many times 16 numbers
@@ -113,7 +113,7 @@ func (a *asm) split(group int) {
 	b.give(rank...)
 	b.give(costs...)
 
-	// Codes are the lowest eight bits, and of quads that are not chosen all of them.
+	// A code is the lowest eight bits, and the high part what is above them: nothing in quads that are not chosen.
 	inverse, least8, codes, highs, q, high := b.one(), b.one(), b.one(), b.one(), b.one(), b.one()
 	a.constant(inverse, 0x42fe0000) // 127
 	a.v(fdiv, inverse, inverse, t[0])
