@@ -26,8 +26,8 @@ func (p Precision) forms() int {
 //
 // Fast, per group: scale = max|x|/127, q = round to even of x·(127/max|x|), sum = scale·Σq. Groups whose largest value is below
 // 1e-30 count as zeros; a NaN makes the group's scale NaN. Fine is the same twice, rows 2i and 2i+1 of what follows: x, and x -
-// scale·q of the first. Outliers is Fast, but that x of the largest numbers of some groups is scale·(256·high + q). Floats, per group: sum = Σx in eight
-// lanes, then pairwise. Half: x rounded to nearest even.
+// scale·q of the first. Outliers is Fast, but that x of the largest numbers of some groups is scale·(256·high + q), which sum is of
+// too. Floats, per group: sum = Σx in eight lanes, then pairwise. Half: x rounded to nearest even.
 type Acts struct {
 	prec              Precision
 	rows, cols, group int

@@ -170,14 +170,18 @@ group0:
 	CLEAR_2()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
+#define HEAD_3() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX; \
+	MOVL (R10)(CX*1), CX; \
 	TESTL CX, CX
+	HEAD_3()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+#define RECORD_4() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14; \
 	ADDQ CX, R14
+	RECORD_4()
 high0:
-#define HIGH_3() \
+#define CODES_5() \
 	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
 	MOVL (R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
@@ -193,7 +197,9 @@ high0:
 	MOVL 0(CX), CX; \
 	VMOVDQU 32(SI)(CX*1), Y9; \
 	VPSRLW X11, Y9, Y9; \
-	VPAND plane15<>(SB), Y9, Y9; \
+	VPAND plane15<>(SB), Y9, Y9
+	CODES_5()
+#define HIGH_6() \
 	VPBROADCASTD 8(R14), Y11; \
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
@@ -201,16 +207,16 @@ high0:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_3()
+	HIGH_6()
 	JNE high0
-#define SHIFT_4() \
+#define SHIFT_7() \
 	VPSLLD $8, Y0, Y0; \
 	VPSLLD $8, Y1, Y1
-	SHIFT_4()
+	SHIFT_7()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
-#define PART_5() \
+#define PART_8() \
 	PREFETCHT0 2048(SI); \
 	VPAND 0(SI), Y14, Y8; \
 	VPAND 32(SI), Y14, Y9; \
@@ -255,7 +261,7 @@ part0:
 	VPSRLW $4, Y9, Y9; \
 	VPAND Y14, Y9, Y9; \
 	DOTS(28)
-	PART_5()
+	PART_8()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -279,7 +285,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-#define FINISH_6() \
+#define FINISH_9() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX)(R11*1), Y12; \
@@ -298,7 +304,7 @@ scaled0:
 	VCVTDQ2PS Y1, Y1; \
 	VFMADD231PS Y1, Y12, Y13; \
 	VMOVUPS Y13, 32(R14)
-	FINISH_6()
+	FINISH_9()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -309,14 +315,14 @@ scaled0:
 	RET
 
 #undef DOTS
-#define DOTS_7(off) \
+#define DOTS_10(off) \
 	VPBROADCASTD off(DX), Y11; \
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
 	VPBROADCASTD off(DX)(R8*1), Y12; \
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd4; \
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdc
-#define DOTS(off) DOTS_7(off)
+#define DOTS(off) DOTS_10(off)
 // func mulFast4AVXVNNIx2(a *mulArgs)
 TEXT ·mulFast4AVXVNNIx2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -334,7 +340,7 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-#define CLEARY_8() \
+#define CLEARY_11() \
 	VPXOR Y0, Y0, Y0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Y0, 0(R14); \
@@ -342,40 +348,22 @@ panel:
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Y0, 0(R14); \
 	VMOVUPS Y0, 32(R14)
-	CLEARY_8()
+	CLEARY_11()
 group0:
-#define CLEAR_9() \
+#define CLEAR_12() \
 	VPXOR Y0, Y0, Y0; \
 	VPXOR Y1, Y1, Y1; \
 	VPXOR Y2, Y2, Y2; \
 	VPXOR Y3, Y3, Y3
-	CLEAR_9()
+	CLEAR_12()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_3()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_4()
 high0:
-#define HIGH_10() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 0(SI)(CX*1), Y8; \
-	VPSRLW X11, Y8, Y8; \
-	VPAND plane15<>(SB), Y8, Y8; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 32(SI)(CX*1), Y9; \
-	VPSRLW X11, Y9, Y9; \
-	VPAND plane15<>(SB), Y9, Y9; \
+	CODES_5()
+#define HIGH_13() \
 	VPBROADCASTD 8(R14), Y11; \
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
@@ -386,18 +374,18 @@ high0:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_10()
+	HIGH_13()
 	JNE high0
-#define SHIFT_11() \
+#define SHIFT_14() \
 	VPSLLD $8, Y0, Y0; \
 	VPSLLD $8, Y1, Y1; \
 	VPSLLD $8, Y2, Y2; \
 	VPSLLD $8, Y3, Y3
-	SHIFT_11()
+	SHIFT_14()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
-	PART_5()
+	PART_8()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -421,7 +409,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-#define FINISH_12() \
+#define FINISH_15() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX)(R11*1), Y12; \
@@ -458,7 +446,7 @@ scaled0:
 	VCVTDQ2PS Y3, Y3; \
 	VFMADD231PS Y3, Y12, Y13; \
 	VMOVUPS Y13, 32(R14)
-	FINISH_12()
+	FINISH_15()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -469,7 +457,7 @@ scaled0:
 	RET
 
 #undef DOTS
-#define DOTS_13(off) \
+#define DOTS_16(off) \
 	VPBROADCASTD off(DX), Y11; \
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
@@ -479,7 +467,7 @@ scaled0:
 	VPBROADCASTD off(DX)(R8*2), Y11; \
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xe3; \
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xeb
-#define DOTS(off) DOTS_13(off)
+#define DOTS(off) DOTS_16(off)
 // func mulFast4AVXVNNIx3(a *mulArgs)
 TEXT ·mulFast4AVXVNNIx3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -497,7 +485,7 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-#define CLEARY_14() \
+#define CLEARY_17() \
 	VPXOR Y0, Y0, Y0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Y0, 0(R14); \
@@ -508,42 +496,24 @@ panel:
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Y0, 0(R14); \
 	VMOVUPS Y0, 32(R14)
-	CLEARY_14()
+	CLEARY_17()
 group0:
-#define CLEAR_15() \
+#define CLEAR_18() \
 	VPXOR Y0, Y0, Y0; \
 	VPXOR Y1, Y1, Y1; \
 	VPXOR Y2, Y2, Y2; \
 	VPXOR Y3, Y3, Y3; \
 	VPXOR Y4, Y4, Y4; \
 	VPXOR Y5, Y5, Y5
-	CLEAR_15()
+	CLEAR_18()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_3()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_4()
 high0:
-#define HIGH_16() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 0(SI)(CX*1), Y8; \
-	VPSRLW X11, Y8, Y8; \
-	VPAND plane15<>(SB), Y8, Y8; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 32(SI)(CX*1), Y9; \
-	VPSRLW X11, Y9, Y9; \
-	VPAND plane15<>(SB), Y9, Y9; \
+	CODES_5()
+#define HIGH_19() \
 	VPBROADCASTD 8(R14), Y11; \
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
@@ -557,20 +527,20 @@ high0:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_16()
+	HIGH_19()
 	JNE high0
-#define SHIFT_17() \
+#define SHIFT_20() \
 	VPSLLD $8, Y0, Y0; \
 	VPSLLD $8, Y1, Y1; \
 	VPSLLD $8, Y2, Y2; \
 	VPSLLD $8, Y3, Y3; \
 	VPSLLD $8, Y4, Y4; \
 	VPSLLD $8, Y5, Y5
-	SHIFT_17()
+	SHIFT_20()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
-	PART_5()
+	PART_8()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -594,7 +564,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-#define FINISH_18() \
+#define FINISH_21() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX)(R11*1), Y12; \
@@ -649,7 +619,7 @@ scaled0:
 	VCVTDQ2PS Y5, Y5; \
 	VFMADD231PS Y5, Y12, Y13; \
 	VMOVUPS Y13, 32(R14)
-	FINISH_18()
+	FINISH_21()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -660,7 +630,7 @@ scaled0:
 	RET
 
 #undef DOTS
-#define DOTS_19(off) \
+#define DOTS_22(off) \
 	VPBROADCASTD off(DX), Y11; \
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
@@ -673,7 +643,7 @@ scaled0:
 	VPBROADCASTD off(DX)(R9*1), Y12; \
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xf4; \
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xfc
-#define DOTS(off) DOTS_19(off)
+#define DOTS(off) DOTS_22(off)
 // func mulFast4AVXVNNIx4(a *mulArgs)
 TEXT ·mulFast4AVXVNNIx4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -691,7 +661,7 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-#define CLEARY_20() \
+#define CLEARY_23() \
 	VPXOR Y0, Y0, Y0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Y0, 0(R14); \
@@ -705,9 +675,9 @@ panel:
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Y0, 0(R14); \
 	VMOVUPS Y0, 32(R14)
-	CLEARY_20()
+	CLEARY_23()
 group0:
-#define CLEAR_21() \
+#define CLEAR_24() \
 	VPXOR Y0, Y0, Y0; \
 	VPXOR Y1, Y1, Y1; \
 	VPXOR Y2, Y2, Y2; \
@@ -716,33 +686,15 @@ group0:
 	VPXOR Y5, Y5, Y5; \
 	VPXOR Y6, Y6, Y6; \
 	VPXOR Y7, Y7, Y7
-	CLEAR_21()
+	CLEAR_24()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_3()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_4()
 high0:
-#define HIGH_22() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 0(SI)(CX*1), Y8; \
-	VPSRLW X11, Y8, Y8; \
-	VPAND plane15<>(SB), Y8, Y8; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 32(SI)(CX*1), Y9; \
-	VPSRLW X11, Y9, Y9; \
-	VPAND plane15<>(SB), Y9, Y9; \
+	CODES_5()
+#define HIGH_25() \
 	VPBROADCASTD 8(R14), Y11; \
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
 	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
@@ -759,9 +711,9 @@ high0:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_22()
+	HIGH_25()
 	JNE high0
-#define SHIFT_23() \
+#define SHIFT_26() \
 	VPSLLD $8, Y0, Y0; \
 	VPSLLD $8, Y1, Y1; \
 	VPSLLD $8, Y2, Y2; \
@@ -770,11 +722,11 @@ high0:
 	VPSLLD $8, Y5, Y5; \
 	VPSLLD $8, Y6, Y6; \
 	VPSLLD $8, Y7, Y7
-	SHIFT_23()
+	SHIFT_26()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
-	PART_5()
+	PART_8()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -798,7 +750,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-#define FINISH_24() \
+#define FINISH_27() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX)(R11*1), Y12; \
@@ -871,7 +823,7 @@ scaled0:
 	VCVTDQ2PS Y7, Y7; \
 	VFMADD231PS Y7, Y12, Y13; \
 	VMOVUPS Y13, 32(R14)
-	FINISH_24()
+	FINISH_27()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -904,14 +856,11 @@ group0:
 	CLEAR_2()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_3()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_4()
 high0:
-#define HIGH_25() \
+#define CODES_28() \
 	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
 	MOVL (R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
@@ -921,21 +870,15 @@ high0:
 	MOVL (R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
 	MOVL 0(CX), CX; \
-	VMOVDQU 32(SI)(CX*1), Y9; \
-	VPBROADCASTD 8(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_25()
+	VMOVDQU 32(SI)(CX*1), Y9
+	CODES_28()
+	HIGH_6()
 	JNE high0
-	SHIFT_4()
+	SHIFT_7()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
-#define PART_26() \
+#define PART_29() \
 	PREFETCHT0 2048(SI); \
 	VMOVDQU 0(SI), Y8; \
 	VMOVDQU 32(SI), Y9; \
@@ -968,7 +911,7 @@ part0:
 	VMOVDQU 448(SI), Y8; \
 	VMOVDQU 480(SI), Y9; \
 	DOTS(28)
-	PART_26()
+	PART_29()
 	ADDQ $512, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -992,7 +935,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_6()
+	FINISH_9()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -1003,7 +946,7 @@ scaled0:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_7(off)
+#define DOTS(off) DOTS_10(off)
 // func mulFast8AVXVNNIx2(a *mulArgs)
 TEXT ·mulFast8AVXVNNIx2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -1020,46 +963,23 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-	CLEARY_8()
+	CLEARY_11()
 group0:
-	CLEAR_9()
+	CLEAR_12()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_3()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_4()
 high0:
-#define HIGH_27() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 0(SI)(CX*1), Y8; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 32(SI)(CX*1), Y9; \
-	VPBROADCASTD 8(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
-	VPBROADCASTD 12(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_27()
+	CODES_28()
+	HIGH_13()
 	JNE high0
-	SHIFT_11()
+	SHIFT_14()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
-	PART_26()
+	PART_29()
 	ADDQ $512, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -1083,7 +1003,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_12()
+	FINISH_15()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -1094,7 +1014,7 @@ scaled0:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_13(off)
+#define DOTS(off) DOTS_16(off)
 // func mulFast8AVXVNNIx3(a *mulArgs)
 TEXT ·mulFast8AVXVNNIx3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -1111,49 +1031,23 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-	CLEARY_14()
+	CLEARY_17()
 group0:
-	CLEAR_15()
+	CLEAR_18()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_3()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_4()
 high0:
-#define HIGH_28() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 0(SI)(CX*1), Y8; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 32(SI)(CX*1), Y9; \
-	VPBROADCASTD 8(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
-	VPBROADCASTD 12(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb; \
-	VPBROADCASTD 16(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xe3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xeb; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_28()
+	CODES_28()
+	HIGH_19()
 	JNE high0
-	SHIFT_17()
+	SHIFT_20()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
-	PART_26()
+	PART_29()
 	ADDQ $512, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -1177,7 +1071,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_18()
+	FINISH_21()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -1188,7 +1082,7 @@ scaled0:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_19(off)
+#define DOTS(off) DOTS_22(off)
 // func mulFast8AVXVNNIx4(a *mulArgs)
 TEXT ·mulFast8AVXVNNIx4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -1205,52 +1099,23 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-	CLEARY_20()
+	CLEARY_23()
 group0:
-	CLEAR_21()
+	CLEAR_24()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_3()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_4()
 high0:
-#define HIGH_29() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 0(SI)(CX*1), Y8; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 32(SI)(CX*1), Y9; \
-	VPBROADCASTD 8(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
-	VPBROADCASTD 12(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb; \
-	VPBROADCASTD 16(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xe3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xeb; \
-	VPBROADCASTD 20(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xf3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xfb; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_29()
+	CODES_28()
+	HIGH_25()
 	JNE high0
-	SHIFT_23()
+	SHIFT_26()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
-	PART_26()
+	PART_29()
 	ADDQ $512, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -1274,7 +1139,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_24()
+	FINISH_27()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -1308,14 +1173,11 @@ group0:
 	CLEAR_2()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_3()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_4()
 high0:
-#define HIGH_30() \
+#define CODES_30() \
 	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
 	MOVL (R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
@@ -1331,17 +1193,11 @@ high0:
 	MOVL 0(CX), CX; \
 	VMOVDQU 32(SI)(CX*1), Y9; \
 	VPSRLW X11, Y9, Y9; \
-	VPAND plane3<>(SB), Y9, Y9; \
-	VPBROADCASTD 8(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_30()
+	VPAND plane3<>(SB), Y9, Y9
+	CODES_30()
+	HIGH_6()
 	JNE high0
-	SHIFT_4()
+	SHIFT_7()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
@@ -1420,7 +1276,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_6()
+	FINISH_9()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -1431,7 +1287,7 @@ scaled0:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_7(off)
+#define DOTS(off) DOTS_10(off)
 // func mulFast2AVXVNNIx2(a *mulArgs)
 TEXT ·mulFast2AVXVNNIx2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -1449,48 +1305,19 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-	CLEARY_8()
+	CLEARY_11()
 group0:
-	CLEAR_9()
+	CLEAR_12()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_3()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_4()
 high0:
-#define HIGH_32() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 0(SI)(CX*1), Y8; \
-	VPSRLW X11, Y8, Y8; \
-	VPAND plane3<>(SB), Y8, Y8; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 32(SI)(CX*1), Y9; \
-	VPSRLW X11, Y9, Y9; \
-	VPAND plane3<>(SB), Y9, Y9; \
-	VPBROADCASTD 8(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
-	VPBROADCASTD 12(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_32()
+	CODES_30()
+	HIGH_13()
 	JNE high0
-	SHIFT_11()
+	SHIFT_14()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
@@ -1518,7 +1345,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_12()
+	FINISH_15()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -1529,7 +1356,7 @@ scaled0:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_13(off)
+#define DOTS(off) DOTS_16(off)
 // func mulFast2AVXVNNIx3(a *mulArgs)
 TEXT ·mulFast2AVXVNNIx3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -1547,51 +1374,19 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-	CLEARY_14()
+	CLEARY_17()
 group0:
-	CLEAR_15()
+	CLEAR_18()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_3()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_4()
 high0:
-#define HIGH_33() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 0(SI)(CX*1), Y8; \
-	VPSRLW X11, Y8, Y8; \
-	VPAND plane3<>(SB), Y8, Y8; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 32(SI)(CX*1), Y9; \
-	VPSRLW X11, Y9, Y9; \
-	VPAND plane3<>(SB), Y9, Y9; \
-	VPBROADCASTD 8(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
-	VPBROADCASTD 12(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb; \
-	VPBROADCASTD 16(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xe3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xeb; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_33()
+	CODES_30()
+	HIGH_19()
 	JNE high0
-	SHIFT_17()
+	SHIFT_20()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
@@ -1619,7 +1414,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_18()
+	FINISH_21()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -1630,7 +1425,7 @@ scaled0:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_19(off)
+#define DOTS(off) DOTS_22(off)
 // func mulFast2AVXVNNIx4(a *mulArgs)
 TEXT ·mulFast2AVXVNNIx4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -1648,54 +1443,19 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-	CLEARY_20()
+	CLEARY_23()
 group0:
-	CLEAR_21()
+	CLEAR_24()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_3()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_4()
 high0:
-#define HIGH_34() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 0(SI)(CX*1), Y8; \
-	VPSRLW X11, Y8, Y8; \
-	VPAND plane3<>(SB), Y8, Y8; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 32(SI)(CX*1), Y9; \
-	VPSRLW X11, Y9, Y9; \
-	VPAND plane3<>(SB), Y9, Y9; \
-	VPBROADCASTD 8(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
-	VPBROADCASTD 12(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb; \
-	VPBROADCASTD 16(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xe3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xeb; \
-	VPBROADCASTD 20(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xf3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xfb; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_34()
+	CODES_30()
+	HIGH_25()
 	JNE high0
-	SHIFT_23()
+	SHIFT_26()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
@@ -1723,7 +1483,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_24()
+	FINISH_27()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -1758,14 +1518,11 @@ group0:
 	CLEAR_2()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_3()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_4()
 high0:
-#define HIGH_35() \
+#define CODES_32() \
 	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
 	MOVL (R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
@@ -1803,21 +1560,15 @@ high0:
 	VPSRLW X11, Y10, Y10; \
 	VPSLLW X12, Y10, Y10; \
 	VPAND plane4<>(SB), Y10, Y10; \
-	VPOR Y10, Y9, Y9; \
-	VPBROADCASTD 8(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_35()
+	VPOR Y10, Y9, Y9
+	CODES_32()
+	HIGH_6()
 	JNE high0
-	SHIFT_4()
+	SHIFT_7()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
-#define PART_36() \
+#define PART_33() \
 	PREFETCHT0 2048(SI); \
 	VPAND 0(SI), Y14, Y8; \
 	VMOVDQU 128(SI), Y10; \
@@ -1929,7 +1680,7 @@ part0:
 	VPAND Y15, Y10, Y10; \
 	VPOR Y10, Y9, Y9; \
 	DOTS(28)
-	PART_36()
+	PART_33()
 	ADDQ $192, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -1953,7 +1704,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_6()
+	FINISH_9()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -1964,7 +1715,7 @@ scaled0:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_7(off)
+#define DOTS(off) DOTS_10(off)
 // func mulFast3AVXVNNIx2(a *mulArgs)
 TEXT ·mulFast3AVXVNNIx2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -1983,74 +1734,23 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-	CLEARY_8()
+	CLEARY_11()
 group0:
-	CLEAR_9()
+	CLEAR_12()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_3()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_4()
 high0:
-#define HIGH_37() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 0(SI)(CX*1), Y8; \
-	VPSRLW X11, Y8, Y8; \
-	VPAND plane3<>(SB), Y8, Y8; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X11; \
-	VMOVD 16(CX), X12; \
-	MOVL 4(CX), CX; \
-	VMOVDQU 0(SI)(CX*1), Y10; \
-	VPSRLW X11, Y10, Y10; \
-	VPSLLW X12, Y10, Y10; \
-	VPAND plane4<>(SB), Y10, Y10; \
-	VPOR Y10, Y8, Y8; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 32(SI)(CX*1), Y9; \
-	VPSRLW X11, Y9, Y9; \
-	VPAND plane3<>(SB), Y9, Y9; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X11; \
-	VMOVD 16(CX), X12; \
-	MOVL 4(CX), CX; \
-	VMOVDQU 32(SI)(CX*1), Y10; \
-	VPSRLW X11, Y10, Y10; \
-	VPSLLW X12, Y10, Y10; \
-	VPAND plane4<>(SB), Y10, Y10; \
-	VPOR Y10, Y9, Y9; \
-	VPBROADCASTD 8(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
-	VPBROADCASTD 12(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_37()
+	CODES_32()
+	HIGH_13()
 	JNE high0
-	SHIFT_11()
+	SHIFT_14()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
-	PART_36()
+	PART_33()
 	ADDQ $192, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -2074,7 +1774,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_12()
+	FINISH_15()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -2085,7 +1785,7 @@ scaled0:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_13(off)
+#define DOTS(off) DOTS_16(off)
 // func mulFast3AVXVNNIx3(a *mulArgs)
 TEXT ·mulFast3AVXVNNIx3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -2104,77 +1804,23 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-	CLEARY_14()
+	CLEARY_17()
 group0:
-	CLEAR_15()
+	CLEAR_18()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_3()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_4()
 high0:
-#define HIGH_38() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 0(SI)(CX*1), Y8; \
-	VPSRLW X11, Y8, Y8; \
-	VPAND plane3<>(SB), Y8, Y8; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X11; \
-	VMOVD 16(CX), X12; \
-	MOVL 4(CX), CX; \
-	VMOVDQU 0(SI)(CX*1), Y10; \
-	VPSRLW X11, Y10, Y10; \
-	VPSLLW X12, Y10, Y10; \
-	VPAND plane4<>(SB), Y10, Y10; \
-	VPOR Y10, Y8, Y8; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 32(SI)(CX*1), Y9; \
-	VPSRLW X11, Y9, Y9; \
-	VPAND plane3<>(SB), Y9, Y9; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X11; \
-	VMOVD 16(CX), X12; \
-	MOVL 4(CX), CX; \
-	VMOVDQU 32(SI)(CX*1), Y10; \
-	VPSRLW X11, Y10, Y10; \
-	VPSLLW X12, Y10, Y10; \
-	VPAND plane4<>(SB), Y10, Y10; \
-	VPOR Y10, Y9, Y9; \
-	VPBROADCASTD 8(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
-	VPBROADCASTD 12(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb; \
-	VPBROADCASTD 16(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xe3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xeb; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_38()
+	CODES_32()
+	HIGH_19()
 	JNE high0
-	SHIFT_17()
+	SHIFT_20()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
-	PART_36()
+	PART_33()
 	ADDQ $192, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -2198,7 +1844,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_18()
+	FINISH_21()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -2209,7 +1855,7 @@ scaled0:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_19(off)
+#define DOTS(off) DOTS_22(off)
 // func mulFast3AVXVNNIx4(a *mulArgs)
 TEXT ·mulFast3AVXVNNIx4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -2228,80 +1874,23 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-	CLEARY_20()
+	CLEARY_23()
 group0:
-	CLEAR_21()
+	CLEAR_24()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_3()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_4()
 high0:
-#define HIGH_39() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 0(SI)(CX*1), Y8; \
-	VPSRLW X11, Y8, Y8; \
-	VPAND plane3<>(SB), Y8, Y8; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X11; \
-	VMOVD 16(CX), X12; \
-	MOVL 4(CX), CX; \
-	VMOVDQU 0(SI)(CX*1), Y10; \
-	VPSRLW X11, Y10, Y10; \
-	VPSLLW X12, Y10, Y10; \
-	VPAND plane4<>(SB), Y10, Y10; \
-	VPOR Y10, Y8, Y8; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 32(SI)(CX*1), Y9; \
-	VPSRLW X11, Y9, Y9; \
-	VPAND plane3<>(SB), Y9, Y9; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X11; \
-	VMOVD 16(CX), X12; \
-	MOVL 4(CX), CX; \
-	VMOVDQU 32(SI)(CX*1), Y10; \
-	VPSRLW X11, Y10, Y10; \
-	VPSLLW X12, Y10, Y10; \
-	VPAND plane4<>(SB), Y10, Y10; \
-	VPOR Y10, Y9, Y9; \
-	VPBROADCASTD 8(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
-	VPBROADCASTD 12(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb; \
-	VPBROADCASTD 16(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xe3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xeb; \
-	VPBROADCASTD 20(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xf3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xfb; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_39()
+	CODES_32()
+	HIGH_25()
 	JNE high0
-	SHIFT_23()
+	SHIFT_26()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
-	PART_36()
+	PART_33()
 	ADDQ $192, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -2325,7 +1914,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_24()
+	FINISH_27()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -2360,14 +1949,11 @@ group0:
 	CLEAR_2()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_3()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_4()
 high0:
-#define HIGH_40() \
+#define CODES_34() \
 	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
 	MOVL (R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
@@ -2405,21 +1991,15 @@ high0:
 	VPSRLW X11, Y10, Y10; \
 	VPSLLW X12, Y10, Y10; \
 	VPAND plane16<>(SB), Y10, Y10; \
-	VPOR Y10, Y9, Y9; \
-	VPBROADCASTD 8(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_40()
+	VPOR Y10, Y9, Y9
+	CODES_34()
+	HIGH_6()
 	JNE high0
-	SHIFT_4()
+	SHIFT_7()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
-#define PART_41() \
+#define PART_35() \
 	PREFETCHT0 2048(SI); \
 	VPAND 0(SI), Y14, Y8; \
 	VMOVDQU 256(SI), Y10; \
@@ -2525,7 +2105,7 @@ part0:
 	VPAND Y15, Y10, Y10; \
 	VPOR Y10, Y9, Y9; \
 	DOTS(28)
-	PART_41()
+	PART_35()
 	ADDQ $320, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -2549,7 +2129,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_6()
+	FINISH_9()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -2560,7 +2140,7 @@ scaled0:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_7(off)
+#define DOTS(off) DOTS_10(off)
 // func mulFast5AVXVNNIx2(a *mulArgs)
 TEXT ·mulFast5AVXVNNIx2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -2579,74 +2159,23 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-	CLEARY_8()
+	CLEARY_11()
 group0:
-	CLEAR_9()
+	CLEAR_12()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_3()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_4()
 high0:
-#define HIGH_42() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 0(SI)(CX*1), Y8; \
-	VPSRLW X11, Y8, Y8; \
-	VPAND plane15<>(SB), Y8, Y8; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X11; \
-	VMOVD 16(CX), X12; \
-	MOVL 4(CX), CX; \
-	VMOVDQU 0(SI)(CX*1), Y10; \
-	VPSRLW X11, Y10, Y10; \
-	VPSLLW X12, Y10, Y10; \
-	VPAND plane16<>(SB), Y10, Y10; \
-	VPOR Y10, Y8, Y8; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 32(SI)(CX*1), Y9; \
-	VPSRLW X11, Y9, Y9; \
-	VPAND plane15<>(SB), Y9, Y9; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X11; \
-	VMOVD 16(CX), X12; \
-	MOVL 4(CX), CX; \
-	VMOVDQU 32(SI)(CX*1), Y10; \
-	VPSRLW X11, Y10, Y10; \
-	VPSLLW X12, Y10, Y10; \
-	VPAND plane16<>(SB), Y10, Y10; \
-	VPOR Y10, Y9, Y9; \
-	VPBROADCASTD 8(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
-	VPBROADCASTD 12(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_42()
+	CODES_34()
+	HIGH_13()
 	JNE high0
-	SHIFT_11()
+	SHIFT_14()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
-	PART_41()
+	PART_35()
 	ADDQ $320, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -2670,7 +2199,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_12()
+	FINISH_15()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -2681,7 +2210,7 @@ scaled0:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_13(off)
+#define DOTS(off) DOTS_16(off)
 // func mulFast5AVXVNNIx3(a *mulArgs)
 TEXT ·mulFast5AVXVNNIx3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -2700,77 +2229,23 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-	CLEARY_14()
+	CLEARY_17()
 group0:
-	CLEAR_15()
+	CLEAR_18()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_3()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_4()
 high0:
-#define HIGH_43() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 0(SI)(CX*1), Y8; \
-	VPSRLW X11, Y8, Y8; \
-	VPAND plane15<>(SB), Y8, Y8; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X11; \
-	VMOVD 16(CX), X12; \
-	MOVL 4(CX), CX; \
-	VMOVDQU 0(SI)(CX*1), Y10; \
-	VPSRLW X11, Y10, Y10; \
-	VPSLLW X12, Y10, Y10; \
-	VPAND plane16<>(SB), Y10, Y10; \
-	VPOR Y10, Y8, Y8; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 32(SI)(CX*1), Y9; \
-	VPSRLW X11, Y9, Y9; \
-	VPAND plane15<>(SB), Y9, Y9; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X11; \
-	VMOVD 16(CX), X12; \
-	MOVL 4(CX), CX; \
-	VMOVDQU 32(SI)(CX*1), Y10; \
-	VPSRLW X11, Y10, Y10; \
-	VPSLLW X12, Y10, Y10; \
-	VPAND plane16<>(SB), Y10, Y10; \
-	VPOR Y10, Y9, Y9; \
-	VPBROADCASTD 8(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
-	VPBROADCASTD 12(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb; \
-	VPBROADCASTD 16(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xe3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xeb; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_43()
+	CODES_34()
+	HIGH_19()
 	JNE high0
-	SHIFT_17()
+	SHIFT_20()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
-	PART_41()
+	PART_35()
 	ADDQ $320, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -2794,7 +2269,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_18()
+	FINISH_21()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -2805,7 +2280,7 @@ scaled0:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_19(off)
+#define DOTS(off) DOTS_22(off)
 // func mulFast5AVXVNNIx4(a *mulArgs)
 TEXT ·mulFast5AVXVNNIx4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -2824,80 +2299,23 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-	CLEARY_20()
+	CLEARY_23()
 group0:
-	CLEAR_21()
+	CLEAR_24()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_3()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_4()
 high0:
-#define HIGH_44() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 0(SI)(CX*1), Y8; \
-	VPSRLW X11, Y8, Y8; \
-	VPAND plane15<>(SB), Y8, Y8; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X11; \
-	VMOVD 16(CX), X12; \
-	MOVL 4(CX), CX; \
-	VMOVDQU 0(SI)(CX*1), Y10; \
-	VPSRLW X11, Y10, Y10; \
-	VPSLLW X12, Y10, Y10; \
-	VPAND plane16<>(SB), Y10, Y10; \
-	VPOR Y10, Y8, Y8; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 32(SI)(CX*1), Y9; \
-	VPSRLW X11, Y9, Y9; \
-	VPAND plane15<>(SB), Y9, Y9; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X11; \
-	VMOVD 16(CX), X12; \
-	MOVL 4(CX), CX; \
-	VMOVDQU 32(SI)(CX*1), Y10; \
-	VPSRLW X11, Y10, Y10; \
-	VPSLLW X12, Y10, Y10; \
-	VPAND plane16<>(SB), Y10, Y10; \
-	VPOR Y10, Y9, Y9; \
-	VPBROADCASTD 8(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
-	VPBROADCASTD 12(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb; \
-	VPBROADCASTD 16(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xe3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xeb; \
-	VPBROADCASTD 20(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xf3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xfb; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_44()
+	CODES_34()
+	HIGH_25()
 	JNE high0
-	SHIFT_23()
+	SHIFT_26()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
-	PART_41()
+	PART_35()
 	ADDQ $320, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -2921,7 +2339,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_24()
+	FINISH_27()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -2956,14 +2374,11 @@ group0:
 	CLEAR_2()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_3()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_4()
 high0:
-#define HIGH_45() \
+#define CODES_36() \
 	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
 	MOVL (R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
@@ -3001,21 +2416,15 @@ high0:
 	VPSRLW X11, Y10, Y10; \
 	VPSLLW X12, Y10, Y10; \
 	VPAND plane48<>(SB), Y10, Y10; \
-	VPOR Y10, Y9, Y9; \
-	VPBROADCASTD 8(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_45()
+	VPOR Y10, Y9, Y9
+	CODES_36()
+	HIGH_6()
 	JNE high0
-	SHIFT_4()
+	SHIFT_7()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
-#define PART_46() \
+#define PART_37() \
 	PREFETCHT0 2048(SI); \
 	VPAND 0(SI), Y14, Y8; \
 	VMOVDQU 256(SI), Y10; \
@@ -3118,7 +2527,7 @@ part0:
 	VPAND Y15, Y10, Y10; \
 	VPOR Y10, Y9, Y9; \
 	DOTS(28)
-	PART_46()
+	PART_37()
 	ADDQ $384, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -3142,7 +2551,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_6()
+	FINISH_9()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -3153,7 +2562,7 @@ scaled0:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_7(off)
+#define DOTS(off) DOTS_10(off)
 // func mulFast6AVXVNNIx2(a *mulArgs)
 TEXT ·mulFast6AVXVNNIx2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -3172,74 +2581,23 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-	CLEARY_8()
+	CLEARY_11()
 group0:
-	CLEAR_9()
+	CLEAR_12()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_3()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_4()
 high0:
-#define HIGH_47() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 0(SI)(CX*1), Y8; \
-	VPSRLW X11, Y8, Y8; \
-	VPAND plane15<>(SB), Y8, Y8; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X11; \
-	VMOVD 16(CX), X12; \
-	MOVL 4(CX), CX; \
-	VMOVDQU 0(SI)(CX*1), Y10; \
-	VPSRLW X11, Y10, Y10; \
-	VPSLLW X12, Y10, Y10; \
-	VPAND plane48<>(SB), Y10, Y10; \
-	VPOR Y10, Y8, Y8; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 32(SI)(CX*1), Y9; \
-	VPSRLW X11, Y9, Y9; \
-	VPAND plane15<>(SB), Y9, Y9; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X11; \
-	VMOVD 16(CX), X12; \
-	MOVL 4(CX), CX; \
-	VMOVDQU 32(SI)(CX*1), Y10; \
-	VPSRLW X11, Y10, Y10; \
-	VPSLLW X12, Y10, Y10; \
-	VPAND plane48<>(SB), Y10, Y10; \
-	VPOR Y10, Y9, Y9; \
-	VPBROADCASTD 8(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
-	VPBROADCASTD 12(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_47()
+	CODES_36()
+	HIGH_13()
 	JNE high0
-	SHIFT_11()
+	SHIFT_14()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
-	PART_46()
+	PART_37()
 	ADDQ $384, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -3263,7 +2621,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_12()
+	FINISH_15()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -3274,7 +2632,7 @@ scaled0:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_13(off)
+#define DOTS(off) DOTS_16(off)
 // func mulFast6AVXVNNIx3(a *mulArgs)
 TEXT ·mulFast6AVXVNNIx3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -3293,77 +2651,23 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-	CLEARY_14()
+	CLEARY_17()
 group0:
-	CLEAR_15()
+	CLEAR_18()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_3()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_4()
 high0:
-#define HIGH_48() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 0(SI)(CX*1), Y8; \
-	VPSRLW X11, Y8, Y8; \
-	VPAND plane15<>(SB), Y8, Y8; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X11; \
-	VMOVD 16(CX), X12; \
-	MOVL 4(CX), CX; \
-	VMOVDQU 0(SI)(CX*1), Y10; \
-	VPSRLW X11, Y10, Y10; \
-	VPSLLW X12, Y10, Y10; \
-	VPAND plane48<>(SB), Y10, Y10; \
-	VPOR Y10, Y8, Y8; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 32(SI)(CX*1), Y9; \
-	VPSRLW X11, Y9, Y9; \
-	VPAND plane15<>(SB), Y9, Y9; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X11; \
-	VMOVD 16(CX), X12; \
-	MOVL 4(CX), CX; \
-	VMOVDQU 32(SI)(CX*1), Y10; \
-	VPSRLW X11, Y10, Y10; \
-	VPSLLW X12, Y10, Y10; \
-	VPAND plane48<>(SB), Y10, Y10; \
-	VPOR Y10, Y9, Y9; \
-	VPBROADCASTD 8(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
-	VPBROADCASTD 12(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb; \
-	VPBROADCASTD 16(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xe3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xeb; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_48()
+	CODES_36()
+	HIGH_19()
 	JNE high0
-	SHIFT_17()
+	SHIFT_20()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
-	PART_46()
+	PART_37()
 	ADDQ $384, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -3387,7 +2691,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_18()
+	FINISH_21()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -3398,7 +2702,7 @@ scaled0:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_19(off)
+#define DOTS(off) DOTS_22(off)
 // func mulFast6AVXVNNIx4(a *mulArgs)
 TEXT ·mulFast6AVXVNNIx4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -3417,80 +2721,23 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-	CLEARY_20()
+	CLEARY_23()
 group0:
-	CLEAR_21()
+	CLEAR_24()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_3()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_4()
 high0:
-#define HIGH_49() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 0(SI)(CX*1), Y8; \
-	VPSRLW X11, Y8, Y8; \
-	VPAND plane15<>(SB), Y8, Y8; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X11; \
-	VMOVD 16(CX), X12; \
-	MOVL 4(CX), CX; \
-	VMOVDQU 0(SI)(CX*1), Y10; \
-	VPSRLW X11, Y10, Y10; \
-	VPSLLW X12, Y10, Y10; \
-	VPAND plane48<>(SB), Y10, Y10; \
-	VPOR Y10, Y8, Y8; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 32(SI)(CX*1), Y9; \
-	VPSRLW X11, Y9, Y9; \
-	VPAND plane15<>(SB), Y9, Y9; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X11; \
-	VMOVD 16(CX), X12; \
-	MOVL 4(CX), CX; \
-	VMOVDQU 32(SI)(CX*1), Y10; \
-	VPSRLW X11, Y10, Y10; \
-	VPSLLW X12, Y10, Y10; \
-	VPAND plane48<>(SB), Y10, Y10; \
-	VPOR Y10, Y9, Y9; \
-	VPBROADCASTD 8(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
-	VPBROADCASTD 12(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb; \
-	VPBROADCASTD 16(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xe3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xeb; \
-	VPBROADCASTD 20(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xf3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xfb; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_49()
+	CODES_36()
+	HIGH_25()
 	JNE high0
-	SHIFT_23()
+	SHIFT_26()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
-	PART_46()
+	PART_37()
 	ADDQ $384, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -3514,7 +2761,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_24()
+	FINISH_27()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -3549,14 +2796,11 @@ group0:
 	CLEAR_2()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_3()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_4()
 high0:
-#define HIGH_50() \
+#define CODES_38() \
 	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
 	MOVL (R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
@@ -3576,21 +2820,15 @@ high0:
 	VPSRLW X11, Y9, Y9; \
 	VPAND plane15<>(SB), Y9, Y9; \
 	VMOVDQU e2m1<>(SB), Y10; \
-	VPSHUFB Y9, Y10, Y9; \
-	VPBROADCASTD 8(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_50()
+	VPSHUFB Y9, Y10, Y9
+	CODES_38()
+	HIGH_6()
 	JNE high0
-	SHIFT_4()
+	SHIFT_7()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
-#define PART_51() \
+#define PART_39() \
 	PREFETCHT0 2048(SI); \
 	VPAND 0(SI), Y14, Y8; \
 	VPSHUFB Y8, Y15, Y8; \
@@ -3651,7 +2889,7 @@ part0:
 	VPAND Y14, Y9, Y9; \
 	VPSHUFB Y9, Y15, Y9; \
 	DOTS(28)
-	PART_51()
+	PART_39()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -3675,7 +2913,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_6()
+	FINISH_9()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -3686,7 +2924,7 @@ scaled0:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_7(off)
+#define DOTS(off) DOTS_10(off)
 // func mulFastE2M1AVXVNNIx2(a *mulArgs)
 TEXT ·mulFastE2M1AVXVNNIx2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -3705,56 +2943,23 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-	CLEARY_8()
+	CLEARY_11()
 group0:
-	CLEAR_9()
+	CLEAR_12()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_3()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_4()
 high0:
-#define HIGH_52() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 0(SI)(CX*1), Y8; \
-	VPSRLW X11, Y8, Y8; \
-	VPAND plane15<>(SB), Y8, Y8; \
-	VMOVDQU e2m1<>(SB), Y10; \
-	VPSHUFB Y8, Y10, Y8; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 32(SI)(CX*1), Y9; \
-	VPSRLW X11, Y9, Y9; \
-	VPAND plane15<>(SB), Y9, Y9; \
-	VMOVDQU e2m1<>(SB), Y10; \
-	VPSHUFB Y9, Y10, Y9; \
-	VPBROADCASTD 8(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
-	VPBROADCASTD 12(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_52()
+	CODES_38()
+	HIGH_13()
 	JNE high0
-	SHIFT_11()
+	SHIFT_14()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
-	PART_51()
+	PART_39()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -3778,7 +2983,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_12()
+	FINISH_15()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -3789,7 +2994,7 @@ scaled0:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_13(off)
+#define DOTS(off) DOTS_16(off)
 // func mulFastE2M1AVXVNNIx3(a *mulArgs)
 TEXT ·mulFastE2M1AVXVNNIx3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -3808,59 +3013,23 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-	CLEARY_14()
+	CLEARY_17()
 group0:
-	CLEAR_15()
+	CLEAR_18()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_3()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_4()
 high0:
-#define HIGH_53() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 0(SI)(CX*1), Y8; \
-	VPSRLW X11, Y8, Y8; \
-	VPAND plane15<>(SB), Y8, Y8; \
-	VMOVDQU e2m1<>(SB), Y10; \
-	VPSHUFB Y8, Y10, Y8; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 32(SI)(CX*1), Y9; \
-	VPSRLW X11, Y9, Y9; \
-	VPAND plane15<>(SB), Y9, Y9; \
-	VMOVDQU e2m1<>(SB), Y10; \
-	VPSHUFB Y9, Y10, Y9; \
-	VPBROADCASTD 8(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
-	VPBROADCASTD 12(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb; \
-	VPBROADCASTD 16(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xe3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xeb; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_53()
+	CODES_38()
+	HIGH_19()
 	JNE high0
-	SHIFT_17()
+	SHIFT_20()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
-	PART_51()
+	PART_39()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -3884,7 +3053,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_18()
+	FINISH_21()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -3895,7 +3064,7 @@ scaled0:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_19(off)
+#define DOTS(off) DOTS_22(off)
 // func mulFastE2M1AVXVNNIx4(a *mulArgs)
 TEXT ·mulFastE2M1AVXVNNIx4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -3914,62 +3083,23 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-	CLEARY_20()
+	CLEARY_23()
 group0:
-	CLEAR_21()
+	CLEAR_24()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_3()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_4()
 high0:
-#define HIGH_54() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 0(SI)(CX*1), Y8; \
-	VPSRLW X11, Y8, Y8; \
-	VPAND plane15<>(SB), Y8, Y8; \
-	VMOVDQU e2m1<>(SB), Y10; \
-	VPSHUFB Y8, Y10, Y8; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 32(SI)(CX*1), Y9; \
-	VPSRLW X11, Y9, Y9; \
-	VPAND plane15<>(SB), Y9, Y9; \
-	VMOVDQU e2m1<>(SB), Y10; \
-	VPSHUFB Y9, Y10, Y9; \
-	VPBROADCASTD 8(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xc3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xcb; \
-	VPBROADCASTD 12(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xd3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xdb; \
-	VPBROADCASTD 16(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xe3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xeb; \
-	VPBROADCASTD 20(R14), Y11; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x3d; BYTE $0x50; BYTE $0xf3; \
-	BYTE $0xc4; BYTE $0xc2; BYTE $0x35; BYTE $0x50; BYTE $0xfb; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_54()
+	CODES_38()
+	HIGH_25()
 	JNE high0
-	SHIFT_23()
+	SHIFT_26()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
-	PART_51()
+	PART_39()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -3993,7 +3123,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_24()
+	FINISH_27()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -4028,7 +3158,7 @@ group0:
 	CLEAR_2()
 	MOVQ mulArgs_lines(AX), CX
 part0:
-#define PART_55() \
+#define PART_40() \
 	PREFETCHT0 2048(SI); \
 	VPAND 0(SI), Y14, Y8; \
 	VPSHUFB Y8, Y15, Y8; \
@@ -4061,7 +3191,7 @@ part0:
 	VPAND Y14, Y9, Y9; \
 	VPSHUFB Y9, Y15, Y9; \
 	DOTS(12)
-	PART_55()
+	PART_40()
 	ADDQ $128, SI
 	ADDQ $16, DX
 	DECQ CX
@@ -4099,7 +3229,7 @@ part0:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_7(off)
+#define DOTS(off) DOTS_10(off)
 // func mulFastFloatE2M1AVXVNNIx2(a *mulArgs)
 TEXT ·mulFastFloatE2M1AVXVNNIx2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -4118,12 +3248,12 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-	CLEARY_8()
+	CLEARY_11()
 group0:
-	CLEAR_9()
+	CLEAR_12()
 	MOVQ mulArgs_lines(AX), CX
 part0:
-	PART_55()
+	PART_40()
 	ADDQ $128, SI
 	ADDQ $16, DX
 	DECQ CX
@@ -4179,7 +3309,7 @@ part0:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_13(off)
+#define DOTS(off) DOTS_16(off)
 // func mulFastFloatE2M1AVXVNNIx3(a *mulArgs)
 TEXT ·mulFastFloatE2M1AVXVNNIx3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -4198,12 +3328,12 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-	CLEARY_14()
+	CLEARY_17()
 group0:
-	CLEAR_15()
+	CLEAR_18()
 	MOVQ mulArgs_lines(AX), CX
 part0:
-	PART_55()
+	PART_40()
 	ADDQ $128, SI
 	ADDQ $16, DX
 	DECQ CX
@@ -4277,7 +3407,7 @@ part0:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_19(off)
+#define DOTS(off) DOTS_22(off)
 // func mulFastFloatE2M1AVXVNNIx4(a *mulArgs)
 TEXT ·mulFastFloatE2M1AVXVNNIx4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -4296,12 +3426,12 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-	CLEARY_20()
+	CLEARY_23()
 group0:
-	CLEAR_21()
+	CLEAR_24()
 	MOVQ mulArgs_lines(AX), CX
 part0:
-	PART_55()
+	PART_40()
 	ADDQ $128, SI
 	ADDQ $16, DX
 	DECQ CX
@@ -4393,7 +3523,7 @@ part0:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_19(off)
+#define DOTS(off) DOTS_22(off)
 // func mulTall4AVXVNNI(a *wideArgs)
 TEXT ·mulTall4AVXVNNI(SB), 0, $14448-8
 	NO_LOCAL_POINTERS
@@ -4814,7 +3944,7 @@ finishGroup:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_19(off)
+#define DOTS(off) DOTS_22(off)
 // func mulTall2AVXVNNI(a *wideArgs)
 TEXT ·mulTall2AVXVNNI(SB), 0, $14448-8
 	NO_LOCAL_POINTERS
@@ -5241,7 +4371,7 @@ finishGroup:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_19(off)
+#define DOTS(off) DOTS_22(off)
 // func mulTall3AVXVNNI(a *wideArgs)
 TEXT ·mulTall3AVXVNNI(SB), 0, $14448-8
 	NO_LOCAL_POINTERS
@@ -5730,7 +4860,7 @@ finishGroup:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_19(off)
+#define DOTS(off) DOTS_22(off)
 // func mulTall5AVXVNNI(a *wideArgs)
 TEXT ·mulTall5AVXVNNI(SB), 0, $14448-8
 	NO_LOCAL_POINTERS
@@ -6213,7 +5343,7 @@ finishGroup:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_19(off)
+#define DOTS(off) DOTS_22(off)
 // func mulTall6AVXVNNI(a *wideArgs)
 TEXT ·mulTall6AVXVNNI(SB), 0, $14448-8
 	NO_LOCAL_POINTERS
@@ -6693,7 +5823,7 @@ finishGroup:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_19(off)
+#define DOTS(off) DOTS_22(off)
 // func mulTallE2M1AVXVNNI(a *wideArgs)
 TEXT ·mulTallE2M1AVXVNNI(SB), 0, $14448-8
 	NO_LOCAL_POINTERS

@@ -174,14 +174,18 @@ group:
 	CLEAR_4()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
+#define HEAD_5() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX; \
+	MOVL (R10)(CX*1), CX; \
 	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+#define RECORD_6() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14; \
 	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_5() \
+#define CODES_7() \
 	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
 	MOVL (R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
@@ -189,7 +193,9 @@ high:
 	MOVL 0(CX), CX; \
 	VMOVDQU64 0(SI)(CX*1), Z25; \
 	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
+	VPANDD Z30, Z25, Z25
+	CODES_7()
+#define HIGH_8() \
 	VPBROADCASTD 8(R14), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPMADDWD Z29, Z28, Z28; \
@@ -198,16 +204,16 @@ high:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_5()
+	HIGH_8()
 	JNE high
-#define SHIFT_6() \
-	VPSLLD $8, Z0, Z0
-	SHIFT_6()
+#define SHIFT_9() \
+	VPSLLD $8, Z0, Z0; \
 	MOVQ ·weightsAhead(SB), R14
+	SHIFT_9()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-#define PART_7() \
+#define PART_10() \
 	PREFETCHT0 0(SI)(R14*1); \
 	VMOVDQU64 0(SI), Z24; \
 	VPANDD Z24, Z30, Z25; \
@@ -237,7 +243,7 @@ part:
 	VPANDD Z25, Z30, Z25; \
 	NEXT(28); \
 	WIDEN()
-	PART_7()
+	PART_10()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -256,19 +262,19 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_8() \
+#define FINISH_11() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z2; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
 	VFMADD231PS Z0, Z27, Z2
-	FINISH_8()
+	FINISH_11()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_9() \
+#define STORE_12() \
 	VMOVUPS Z2, (CX)
-	STORE_9()
+	STORE_12()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -278,26 +284,26 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST_10(off) \
+#define FIRST_13(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z2; \
 	VPBROADCASTD off(DX)(R8*1), Z27; \
 	VPMADDUBSW Z27, Z25, Z3
-#define FIRST(off) FIRST_10(off)
-#define NEXT_11(off) \
+#define FIRST(off) FIRST_13(off)
+#define NEXT_14(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z2, Z2; \
 	VPBROADCASTD off(DX)(R8*1), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z3, Z3
-#define NEXT(off) NEXT_11(off)
-#define WIDEN_12() \
+#define NEXT(off) NEXT_14(off)
+#define WIDEN_15() \
 	VPMADDWD Z29, Z2, Z2; \
 	VPADDD Z2, Z0, Z0; \
 	VPMADDWD Z29, Z3, Z3; \
 	VPADDD Z3, Z1, Z1
-#define WIDEN() WIDEN_12()
+#define WIDEN() WIDEN_15()
 // func mulFast4AVX512x2(a *mulArgs)
 TEXT ·mulFast4AVX512x2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -315,33 +321,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_13() \
+#define CLEAR_16() \
 	VPXORD Z4, Z4, Z4; \
 	VPXORD Z5, Z5, Z5
-	CLEAR_13()
+	CLEAR_16()
 group:
-#define CLEAR_14() \
+#define CLEAR_17() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1
-	CLEAR_14()
+	CLEAR_17()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_15() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
+	CODES_7()
+#define HIGH_18() \
 	VPBROADCASTD 8(R14), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPMADDWD Z29, Z28, Z28; \
@@ -354,17 +350,17 @@ high:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_15()
+	HIGH_18()
 	JNE high
-#define SHIFT_16() \
+#define SHIFT_19() \
 	VPSLLD $8, Z0, Z0; \
-	VPSLLD $8, Z1, Z1
-	SHIFT_16()
+	VPSLLD $8, Z1, Z1; \
 	MOVQ ·weightsAhead(SB), R14
+	SHIFT_19()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_7()
+	PART_10()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -383,7 +379,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_17() \
+#define FINISH_20() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z4; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -393,16 +389,16 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z1, Z1; \
 	VFMADD231PS Z1, Z27, Z5
-	FINISH_17()
+	FINISH_20()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_18() \
+#define STORE_21() \
 	VMOVUPS Z4, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z5, (CX)
-	STORE_18()
+	STORE_21()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -412,15 +408,15 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST_19(off) \
+#define FIRST_22(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z3; \
 	VPBROADCASTD off(DX)(R8*1), Z27; \
 	VPMADDUBSW Z27, Z25, Z4; \
 	VPBROADCASTD off(DX)(R8*2), Z27; \
 	VPMADDUBSW Z27, Z25, Z5
-#define FIRST(off) FIRST_19(off)
-#define NEXT_20(off) \
+#define FIRST(off) FIRST_22(off)
+#define NEXT_23(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z3, Z3; \
@@ -430,15 +426,15 @@ scaled:
 	VPBROADCASTD off(DX)(R8*2), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z5, Z5
-#define NEXT(off) NEXT_20(off)
-#define WIDEN_21() \
+#define NEXT(off) NEXT_23(off)
+#define WIDEN_24() \
 	VPMADDWD Z29, Z3, Z3; \
 	VPADDD Z3, Z0, Z0; \
 	VPMADDWD Z29, Z4, Z4; \
 	VPADDD Z4, Z1, Z1; \
 	VPMADDWD Z29, Z5, Z5; \
 	VPADDD Z5, Z2, Z2
-#define WIDEN() WIDEN_21()
+#define WIDEN() WIDEN_24()
 // func mulFast4AVX512x3(a *mulArgs)
 TEXT ·mulFast4AVX512x3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -456,35 +452,25 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_22() \
+#define CLEAR_25() \
 	VPXORD Z6, Z6, Z6; \
 	VPXORD Z7, Z7, Z7; \
 	VPXORD Z8, Z8, Z8
-	CLEAR_22()
+	CLEAR_25()
 group:
-#define CLEAR_23() \
+#define CLEAR_26() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2
-	CLEAR_23()
+	CLEAR_26()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_24() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
+	CODES_7()
+#define HIGH_27() \
 	VPBROADCASTD 8(R14), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPMADDWD Z29, Z28, Z28; \
@@ -501,18 +487,18 @@ high:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_24()
+	HIGH_27()
 	JNE high
-#define SHIFT_25() \
+#define SHIFT_28() \
 	VPSLLD $8, Z0, Z0; \
 	VPSLLD $8, Z1, Z1; \
-	VPSLLD $8, Z2, Z2
-	SHIFT_25()
+	VPSLLD $8, Z2, Z2; \
 	MOVQ ·weightsAhead(SB), R14
+	SHIFT_28()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_7()
+	PART_10()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -531,7 +517,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_26() \
+#define FINISH_29() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z6; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -546,18 +532,18 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z2, Z2; \
 	VFMADD231PS Z2, Z27, Z8
-	FINISH_26()
+	FINISH_29()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_27() \
+#define STORE_30() \
 	VMOVUPS Z6, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z7, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z8, (CX)
-	STORE_27()
+	STORE_30()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -567,7 +553,7 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST_28(off) \
+#define FIRST_31(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z4; \
 	VPBROADCASTD off(DX)(R8*1), Z27; \
@@ -576,8 +562,8 @@ scaled:
 	VPMADDUBSW Z27, Z25, Z6; \
 	VPBROADCASTD off(DX)(R9*1), Z27; \
 	VPMADDUBSW Z27, Z25, Z7
-#define FIRST(off) FIRST_28(off)
-#define NEXT_29(off) \
+#define FIRST(off) FIRST_31(off)
+#define NEXT_32(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z4, Z4; \
@@ -590,8 +576,8 @@ scaled:
 	VPBROADCASTD off(DX)(R9*1), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z7, Z7
-#define NEXT(off) NEXT_29(off)
-#define WIDEN_30() \
+#define NEXT(off) NEXT_32(off)
+#define WIDEN_33() \
 	VPMADDWD Z29, Z4, Z4; \
 	VPADDD Z4, Z0, Z0; \
 	VPMADDWD Z29, Z5, Z5; \
@@ -600,7 +586,7 @@ scaled:
 	VPADDD Z6, Z2, Z2; \
 	VPMADDWD Z29, Z7, Z7; \
 	VPADDD Z7, Z3, Z3
-#define WIDEN() WIDEN_30()
+#define WIDEN() WIDEN_33()
 // func mulFast4AVX512x4(a *mulArgs)
 TEXT ·mulFast4AVX512x4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -618,37 +604,27 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_31() \
+#define CLEAR_34() \
 	VPXORD Z8, Z8, Z8; \
 	VPXORD Z9, Z9, Z9; \
 	VPXORD Z10, Z10, Z10; \
 	VPXORD Z11, Z11, Z11
-	CLEAR_31()
+	CLEAR_34()
 group:
-#define CLEAR_32() \
+#define CLEAR_35() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
 	VPXORD Z3, Z3, Z3
-	CLEAR_32()
+	CLEAR_35()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_33() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
+	CODES_7()
+#define HIGH_36() \
 	VPBROADCASTD 8(R14), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPMADDWD Z29, Z28, Z28; \
@@ -669,19 +645,19 @@ high:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_33()
+	HIGH_36()
 	JNE high
-#define SHIFT_34() \
+#define SHIFT_37() \
 	VPSLLD $8, Z0, Z0; \
 	VPSLLD $8, Z1, Z1; \
 	VPSLLD $8, Z2, Z2; \
-	VPSLLD $8, Z3, Z3
-	SHIFT_34()
+	VPSLLD $8, Z3, Z3; \
 	MOVQ ·weightsAhead(SB), R14
+	SHIFT_37()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_7()
+	PART_10()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -700,7 +676,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_35() \
+#define FINISH_38() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z8; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -720,12 +696,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z3, Z3; \
 	VFMADD231PS Z3, Z27, Z11
-	FINISH_35()
+	FINISH_38()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_36() \
+#define STORE_39() \
 	VMOVUPS Z8, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z9, (CX); \
@@ -733,7 +709,7 @@ scaled:
 	VMOVUPS Z10, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z11, (CX)
-	STORE_36()
+	STORE_39()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -743,7 +719,7 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST_37(off) \
+#define FIRST_40(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z5; \
 	VPBROADCASTD off(DX)(R8*1), Z27; \
@@ -754,8 +730,8 @@ scaled:
 	VPMADDUBSW Z27, Z25, Z8; \
 	VPBROADCASTD off(R15), Z27; \
 	VPMADDUBSW Z27, Z25, Z9
-#define FIRST(off) FIRST_37(off)
-#define NEXT_38(off) \
+#define FIRST(off) FIRST_40(off)
+#define NEXT_41(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z5, Z5; \
@@ -771,8 +747,8 @@ scaled:
 	VPBROADCASTD off(R15), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z9, Z9
-#define NEXT(off) NEXT_38(off)
-#define WIDEN_39() \
+#define NEXT(off) NEXT_41(off)
+#define WIDEN_42() \
 	VPMADDWD Z29, Z5, Z5; \
 	VPADDD Z5, Z0, Z0; \
 	VPMADDWD Z29, Z6, Z6; \
@@ -783,7 +759,7 @@ scaled:
 	VPADDD Z8, Z3, Z3; \
 	VPMADDWD Z29, Z9, Z9; \
 	VPADDD Z9, Z4, Z4
-#define WIDEN() WIDEN_39()
+#define WIDEN() WIDEN_42()
 // func mulFast4AVX512x5(a *mulArgs)
 TEXT ·mulFast4AVX512x5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -802,39 +778,29 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_40() \
+#define CLEAR_43() \
 	VPXORD Z10, Z10, Z10; \
 	VPXORD Z11, Z11, Z11; \
 	VPXORD Z12, Z12, Z12; \
 	VPXORD Z13, Z13, Z13; \
 	VPXORD Z14, Z14, Z14
-	CLEAR_40()
+	CLEAR_43()
 group:
-#define CLEAR_41() \
+#define CLEAR_44() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
 	VPXORD Z3, Z3, Z3; \
 	VPXORD Z4, Z4, Z4
-	CLEAR_41()
+	CLEAR_44()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_42() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
+	CODES_7()
+#define HIGH_45() \
 	VPBROADCASTD 8(R14), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPMADDWD Z29, Z28, Z28; \
@@ -859,20 +825,20 @@ high:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_42()
+	HIGH_45()
 	JNE high
-#define SHIFT_43() \
+#define SHIFT_46() \
 	VPSLLD $8, Z0, Z0; \
 	VPSLLD $8, Z1, Z1; \
 	VPSLLD $8, Z2, Z2; \
 	VPSLLD $8, Z3, Z3; \
-	VPSLLD $8, Z4, Z4
-	SHIFT_43()
+	VPSLLD $8, Z4, Z4; \
 	MOVQ ·weightsAhead(SB), R14
+	SHIFT_46()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_7()
+	PART_10()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -892,7 +858,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_44() \
+#define FINISH_47() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z10; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -917,12 +883,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z4, Z4; \
 	VFMADD231PS Z4, Z27, Z14
-	FINISH_44()
+	FINISH_47()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_45() \
+#define STORE_48() \
 	VMOVUPS Z10, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z11, (CX); \
@@ -932,7 +898,7 @@ scaled:
 	VMOVUPS Z13, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z14, (CX)
-	STORE_45()
+	STORE_48()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -942,7 +908,7 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST_46(off) \
+#define FIRST_49(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z6; \
 	VPBROADCASTD off(DX)(R8*1), Z27; \
@@ -955,8 +921,8 @@ scaled:
 	VPMADDUBSW Z27, Z25, Z10; \
 	VPBROADCASTD off(R15)(R8*1), Z27; \
 	VPMADDUBSW Z27, Z25, Z11
-#define FIRST(off) FIRST_46(off)
-#define NEXT_47(off) \
+#define FIRST(off) FIRST_49(off)
+#define NEXT_50(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z6, Z6; \
@@ -975,8 +941,8 @@ scaled:
 	VPBROADCASTD off(R15)(R8*1), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z11, Z11
-#define NEXT(off) NEXT_47(off)
-#define WIDEN_48() \
+#define NEXT(off) NEXT_50(off)
+#define WIDEN_51() \
 	VPMADDWD Z29, Z6, Z6; \
 	VPADDD Z6, Z0, Z0; \
 	VPMADDWD Z29, Z7, Z7; \
@@ -989,7 +955,7 @@ scaled:
 	VPADDD Z10, Z4, Z4; \
 	VPMADDWD Z29, Z11, Z11; \
 	VPADDD Z11, Z5, Z5
-#define WIDEN() WIDEN_48()
+#define WIDEN() WIDEN_51()
 // func mulFast4AVX512x6(a *mulArgs)
 TEXT ·mulFast4AVX512x6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -1008,41 +974,31 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_49() \
+#define CLEAR_52() \
 	VPXORD Z12, Z12, Z12; \
 	VPXORD Z13, Z13, Z13; \
 	VPXORD Z14, Z14, Z14; \
 	VPXORD Z15, Z15, Z15; \
 	VPXORD Z16, Z16, Z16; \
 	VPXORD Z17, Z17, Z17
-	CLEAR_49()
+	CLEAR_52()
 group:
-#define CLEAR_50() \
+#define CLEAR_53() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
 	VPXORD Z3, Z3, Z3; \
 	VPXORD Z4, Z4, Z4; \
 	VPXORD Z5, Z5, Z5
-	CLEAR_50()
+	CLEAR_53()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_51() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
+	CODES_7()
+#define HIGH_54() \
 	VPBROADCASTD 8(R14), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPMADDWD Z29, Z28, Z28; \
@@ -1071,21 +1027,21 @@ high:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_51()
+	HIGH_54()
 	JNE high
-#define SHIFT_52() \
+#define SHIFT_55() \
 	VPSLLD $8, Z0, Z0; \
 	VPSLLD $8, Z1, Z1; \
 	VPSLLD $8, Z2, Z2; \
 	VPSLLD $8, Z3, Z3; \
 	VPSLLD $8, Z4, Z4; \
-	VPSLLD $8, Z5, Z5
-	SHIFT_52()
+	VPSLLD $8, Z5, Z5; \
 	MOVQ ·weightsAhead(SB), R14
+	SHIFT_55()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_7()
+	PART_10()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -1105,7 +1061,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_53() \
+#define FINISH_56() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z12; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -1135,12 +1091,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z5, Z5; \
 	VFMADD231PS Z5, Z27, Z17
-	FINISH_53()
+	FINISH_56()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_54() \
+#define STORE_57() \
 	VMOVUPS Z12, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z13, (CX); \
@@ -1152,7 +1108,7 @@ scaled:
 	VMOVUPS Z16, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z17, (CX)
-	STORE_54()
+	STORE_57()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -1162,7 +1118,7 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST_55(off) \
+#define FIRST_58(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z7; \
 	VPBROADCASTD off(DX)(R8*1), Z27; \
@@ -1177,8 +1133,8 @@ scaled:
 	VPMADDUBSW Z27, Z25, Z12; \
 	VPBROADCASTD off(R15)(R8*2), Z27; \
 	VPMADDUBSW Z27, Z25, Z13
-#define FIRST(off) FIRST_55(off)
-#define NEXT_56(off) \
+#define FIRST(off) FIRST_58(off)
+#define NEXT_59(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z7, Z7; \
@@ -1200,8 +1156,8 @@ scaled:
 	VPBROADCASTD off(R15)(R8*2), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z13, Z13
-#define NEXT(off) NEXT_56(off)
-#define WIDEN_57() \
+#define NEXT(off) NEXT_59(off)
+#define WIDEN_60() \
 	VPMADDWD Z29, Z7, Z7; \
 	VPADDD Z7, Z0, Z0; \
 	VPMADDWD Z29, Z8, Z8; \
@@ -1216,7 +1172,7 @@ scaled:
 	VPADDD Z12, Z5, Z5; \
 	VPMADDWD Z29, Z13, Z13; \
 	VPADDD Z13, Z6, Z6
-#define WIDEN() WIDEN_57()
+#define WIDEN() WIDEN_60()
 // func mulFast4AVX512x7(a *mulArgs)
 TEXT ·mulFast4AVX512x7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -1235,7 +1191,7 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_58() \
+#define CLEAR_61() \
 	VPXORD Z14, Z14, Z14; \
 	VPXORD Z15, Z15, Z15; \
 	VPXORD Z16, Z16, Z16; \
@@ -1243,9 +1199,9 @@ panel:
 	VPXORD Z18, Z18, Z18; \
 	VPXORD Z19, Z19, Z19; \
 	VPXORD Z20, Z20, Z20
-	CLEAR_58()
+	CLEAR_61()
 group:
-#define CLEAR_59() \
+#define CLEAR_62() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -1253,25 +1209,15 @@ group:
 	VPXORD Z4, Z4, Z4; \
 	VPXORD Z5, Z5, Z5; \
 	VPXORD Z6, Z6, Z6
-	CLEAR_59()
+	CLEAR_62()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_60() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
+	CODES_7()
+#define HIGH_63() \
 	VPBROADCASTD 8(R14), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPMADDWD Z29, Z28, Z28; \
@@ -1304,22 +1250,22 @@ high:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_60()
+	HIGH_63()
 	JNE high
-#define SHIFT_61() \
+#define SHIFT_64() \
 	VPSLLD $8, Z0, Z0; \
 	VPSLLD $8, Z1, Z1; \
 	VPSLLD $8, Z2, Z2; \
 	VPSLLD $8, Z3, Z3; \
 	VPSLLD $8, Z4, Z4; \
 	VPSLLD $8, Z5, Z5; \
-	VPSLLD $8, Z6, Z6
-	SHIFT_61()
+	VPSLLD $8, Z6, Z6; \
 	MOVQ ·weightsAhead(SB), R14
+	SHIFT_64()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_7()
+	PART_10()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -1339,7 +1285,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_62() \
+#define FINISH_65() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z14; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -1374,12 +1320,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z6, Z6; \
 	VFMADD231PS Z6, Z27, Z20
-	FINISH_62()
+	FINISH_65()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_63() \
+#define STORE_66() \
 	VMOVUPS Z14, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z15, (CX); \
@@ -1393,7 +1339,7 @@ scaled:
 	VMOVUPS Z19, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z20, (CX)
-	STORE_63()
+	STORE_66()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -1403,7 +1349,7 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST_64(off) \
+#define FIRST_67(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z8; \
 	VPBROADCASTD off(DX)(R8*1), Z27; \
@@ -1420,8 +1366,8 @@ scaled:
 	VPMADDUBSW Z27, Z25, Z14; \
 	VPBROADCASTD off(R15)(R9*1), Z27; \
 	VPMADDUBSW Z27, Z25, Z15
-#define FIRST(off) FIRST_64(off)
-#define NEXT_65(off) \
+#define FIRST(off) FIRST_67(off)
+#define NEXT_68(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z8, Z8; \
@@ -1446,8 +1392,8 @@ scaled:
 	VPBROADCASTD off(R15)(R9*1), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z15, Z15
-#define NEXT(off) NEXT_65(off)
-#define WIDEN_66() \
+#define NEXT(off) NEXT_68(off)
+#define WIDEN_69() \
 	VPMADDWD Z29, Z8, Z8; \
 	VPADDD Z8, Z0, Z0; \
 	VPMADDWD Z29, Z9, Z9; \
@@ -1464,7 +1410,7 @@ scaled:
 	VPADDD Z14, Z6, Z6; \
 	VPMADDWD Z29, Z15, Z15; \
 	VPADDD Z15, Z7, Z7
-#define WIDEN() WIDEN_66()
+#define WIDEN() WIDEN_69()
 // func mulFast4AVX512x8(a *mulArgs)
 TEXT ·mulFast4AVX512x8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -1483,7 +1429,7 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_67() \
+#define CLEAR_70() \
 	VPXORD Z16, Z16, Z16; \
 	VPXORD Z17, Z17, Z17; \
 	VPXORD Z18, Z18, Z18; \
@@ -1492,9 +1438,9 @@ panel:
 	VPXORD Z21, Z21, Z21; \
 	VPXORD Z22, Z22, Z22; \
 	VPXORD Z23, Z23, Z23
-	CLEAR_67()
+	CLEAR_70()
 group:
-#define CLEAR_68() \
+#define CLEAR_71() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -1503,25 +1449,15 @@ group:
 	VPXORD Z5, Z5, Z5; \
 	VPXORD Z6, Z6, Z6; \
 	VPXORD Z7, Z7, Z7
-	CLEAR_68()
+	CLEAR_71()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_69() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
+	CODES_7()
+#define HIGH_72() \
 	VPBROADCASTD 8(R14), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPMADDWD Z29, Z28, Z28; \
@@ -1558,9 +1494,9 @@ high:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_69()
+	HIGH_72()
 	JNE high
-#define SHIFT_70() \
+#define SHIFT_73() \
 	VPSLLD $8, Z0, Z0; \
 	VPSLLD $8, Z1, Z1; \
 	VPSLLD $8, Z2, Z2; \
@@ -1568,13 +1504,13 @@ high:
 	VPSLLD $8, Z4, Z4; \
 	VPSLLD $8, Z5, Z5; \
 	VPSLLD $8, Z6, Z6; \
-	VPSLLD $8, Z7, Z7
-	SHIFT_70()
+	VPSLLD $8, Z7, Z7; \
 	MOVQ ·weightsAhead(SB), R14
+	SHIFT_73()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_7()
+	PART_10()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -1594,7 +1530,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_71() \
+#define FINISH_74() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z16; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -1634,12 +1570,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z7, Z7; \
 	VFMADD231PS Z7, Z27, Z23
-	FINISH_71()
+	FINISH_74()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_72() \
+#define STORE_75() \
 	VMOVUPS Z16, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z17, (CX); \
@@ -1655,7 +1591,7 @@ scaled:
 	VMOVUPS Z22, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z23, (CX)
-	STORE_72()
+	STORE_75()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -1665,18 +1601,18 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST_73(off) \
+#define FIRST_76(off) \
 	VPBROADCASTD off(DX), Z26; \
 	VPMADDUBSW Z26, Z24, Z8; \
 	VPMADDUBSW Z26, Z25, Z9
-#define FIRST(off) FIRST_73(off)
-#define NEXT_74(off) \
+#define FIRST(off) FIRST_76(off)
+#define NEXT_77(off) \
 	VPBROADCASTD off(DX), Z26; \
 	VPMADDUBSW Z26, Z24, Z27; \
 	VPADDW Z27, Z8, Z8; \
 	VPMADDUBSW Z26, Z25, Z27; \
 	VPADDW Z27, Z9, Z9
-#define NEXT(off) NEXT_74(off)
+#define NEXT(off) NEXT_77(off)
 // func mulFast8AVX512x1(a *mulArgs)
 TEXT ·mulFast8AVX512x1(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -1696,28 +1632,27 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-#define CLEARY_75() \
+#define CLEARY_78() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_75()
+	CLEARY_78()
 group0:
 	CLEAR_4()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high0:
-#define HIGH_76() \
+#define CODES_79() \
 	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
 	MOVL (R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
 	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z8; \
+	VMOVDQU64 0(SI)(CX*1), Z8
+	CODES_79()
+#define HIGH_80() \
 	VPBROADCASTD 8(R14), Z10; \
 	VPMADDUBSW Z10, Z8, Z11; \
 	VPMADDWD Z31, Z11, Z11; \
@@ -1726,9 +1661,11 @@ high0:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_76()
+	HIGH_80()
 	JNE high0
-	SHIFT_6()
+#define SHIFT_81() \
+	VPSLLD $8, Z0, Z0
+	SHIFT_81()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
@@ -1793,7 +1730,7 @@ wide0:
 	VMOVUPS 64(SI), Z21
 	ADDQ $128, SI
 scaled0:
-#define FINISH_77() \
+#define FINISH_82() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX)(R11*1), Z22; \
@@ -1804,7 +1741,7 @@ scaled0:
 	VCVTDQ2PS Z0, Z0; \
 	VFMADD231PS Z0, Z22, Z23; \
 	VMOVUPS Z23, 0(R14)
-	FINISH_77()
+	FINISH_82()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -1816,15 +1753,15 @@ scaled0:
 
 #undef FIRST
 #undef NEXT
-#define FIRST_78(off) \
+#define FIRST_83(off) \
 	VPBROADCASTD off(DX), Z26; \
 	VPMADDUBSW Z26, Z24, Z8; \
 	VPMADDUBSW Z26, Z25, Z9; \
 	VPBROADCASTD off(DX)(R8*1), Z26; \
 	VPMADDUBSW Z26, Z24, Z10; \
 	VPMADDUBSW Z26, Z25, Z11
-#define FIRST(off) FIRST_78(off)
-#define NEXT_79(off) \
+#define FIRST(off) FIRST_83(off)
+#define NEXT_84(off) \
 	VPBROADCASTD off(DX), Z26; \
 	VPMADDUBSW Z26, Z24, Z27; \
 	VPADDW Z27, Z8, Z8; \
@@ -1835,7 +1772,7 @@ scaled0:
 	VPADDW Z27, Z10, Z10; \
 	VPMADDUBSW Z26, Z25, Z27; \
 	VPADDW Z27, Z11, Z11
-#define NEXT(off) NEXT_79(off)
+#define NEXT(off) NEXT_84(off)
 // func mulFast8AVX512x2(a *mulArgs)
 TEXT ·mulFast8AVX512x2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -1855,31 +1792,24 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-#define CLEARY_80() \
+#define CLEARY_85() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_80()
+	CLEARY_85()
 group0:
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_14()
+	CLEAR_17()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high0:
-#define HIGH_81() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z8; \
+	CODES_79()
+#define HIGH_86() \
 	VPBROADCASTD 8(R14), Z10; \
 	VPMADDUBSW Z10, Z8, Z11; \
 	VPMADDWD Z31, Z11, Z11; \
@@ -1892,10 +1822,9 @@ high0:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_81()
+	HIGH_86()
 	JNE high0
-	SHIFT_16()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_19()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
@@ -1972,7 +1901,7 @@ wide0:
 	VMOVUPS 64(SI), Z21
 	ADDQ $128, SI
 scaled0:
-#define FINISH_82() \
+#define FINISH_87() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX)(R11*1), Z22; \
@@ -1993,7 +1922,7 @@ scaled0:
 	VCVTDQ2PS Z1, Z1; \
 	VFMADD231PS Z1, Z22, Z23; \
 	VMOVUPS Z23, 0(R14)
-	FINISH_82()
+	FINISH_87()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -2005,7 +1934,7 @@ scaled0:
 
 #undef FIRST
 #undef NEXT
-#define FIRST_83(off) \
+#define FIRST_88(off) \
 	VPBROADCASTD off(DX), Z26; \
 	VPMADDUBSW Z26, Z24, Z8; \
 	VPMADDUBSW Z26, Z25, Z9; \
@@ -2015,8 +1944,8 @@ scaled0:
 	VPBROADCASTD off(DX)(R8*2), Z26; \
 	VPMADDUBSW Z26, Z24, Z12; \
 	VPMADDUBSW Z26, Z25, Z13
-#define FIRST(off) FIRST_83(off)
-#define NEXT_84(off) \
+#define FIRST(off) FIRST_88(off)
+#define NEXT_89(off) \
 	VPBROADCASTD off(DX), Z26; \
 	VPMADDUBSW Z26, Z24, Z27; \
 	VPADDW Z27, Z8, Z8; \
@@ -2032,7 +1961,7 @@ scaled0:
 	VPADDW Z27, Z12, Z12; \
 	VPMADDUBSW Z26, Z25, Z27; \
 	VPADDW Z27, Z13, Z13
-#define NEXT(off) NEXT_84(off)
+#define NEXT(off) NEXT_89(off)
 // func mulFast8AVX512x3(a *mulArgs)
 TEXT ·mulFast8AVX512x3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -2052,7 +1981,7 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-#define CLEARY_85() \
+#define CLEARY_90() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14); \
@@ -2060,25 +1989,18 @@ panel:
 	VMOVUPS Z0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_85()
+	CLEARY_90()
 group0:
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_23()
+	CLEAR_26()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high0:
-#define HIGH_86() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z8; \
+	CODES_79()
+#define HIGH_91() \
 	VPBROADCASTD 8(R14), Z10; \
 	VPMADDUBSW Z10, Z8, Z11; \
 	VPMADDWD Z31, Z11, Z11; \
@@ -2095,10 +2017,9 @@ high0:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_86()
+	HIGH_91()
 	JNE high0
-	SHIFT_25()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_28()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
@@ -2179,7 +2100,7 @@ wide0:
 	VMOVUPS 64(SI), Z21
 	ADDQ $128, SI
 scaled0:
-#define FINISH_87() \
+#define FINISH_92() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX)(R11*1), Z22; \
@@ -2210,7 +2131,7 @@ scaled0:
 	VCVTDQ2PS Z2, Z2; \
 	VFMADD231PS Z2, Z22, Z23; \
 	VMOVUPS Z23, 0(R14)
-	FINISH_87()
+	FINISH_92()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -2222,7 +2143,7 @@ scaled0:
 
 #undef FIRST
 #undef NEXT
-#define FIRST_88(off) \
+#define FIRST_93(off) \
 	VPBROADCASTD off(DX), Z26; \
 	VPMADDUBSW Z26, Z24, Z8; \
 	VPMADDUBSW Z26, Z25, Z9; \
@@ -2235,8 +2156,8 @@ scaled0:
 	VPBROADCASTD off(DX)(R9*1), Z26; \
 	VPMADDUBSW Z26, Z24, Z14; \
 	VPMADDUBSW Z26, Z25, Z15
-#define FIRST(off) FIRST_88(off)
-#define NEXT_89(off) \
+#define FIRST(off) FIRST_93(off)
+#define NEXT_94(off) \
 	VPBROADCASTD off(DX), Z26; \
 	VPMADDUBSW Z26, Z24, Z27; \
 	VPADDW Z27, Z8, Z8; \
@@ -2257,7 +2178,7 @@ scaled0:
 	VPADDW Z27, Z14, Z14; \
 	VPMADDUBSW Z26, Z25, Z27; \
 	VPADDW Z27, Z15, Z15
-#define NEXT(off) NEXT_89(off)
+#define NEXT(off) NEXT_94(off)
 // func mulFast8AVX512x4(a *mulArgs)
 TEXT ·mulFast8AVX512x4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -2277,7 +2198,7 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-#define CLEARY_90() \
+#define CLEARY_95() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14); \
@@ -2287,25 +2208,18 @@ panel:
 	VMOVUPS Z0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_90()
+	CLEARY_95()
 group0:
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_32()
+	CLEAR_35()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high0:
-#define HIGH_91() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z8; \
+	CODES_79()
+#define HIGH_96() \
 	VPBROADCASTD 8(R14), Z10; \
 	VPMADDUBSW Z10, Z8, Z11; \
 	VPMADDWD Z31, Z11, Z11; \
@@ -2326,10 +2240,9 @@ high0:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_91()
+	HIGH_96()
 	JNE high0
-	SHIFT_34()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_37()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
@@ -2414,7 +2327,7 @@ wide0:
 	VMOVUPS 64(SI), Z21
 	ADDQ $128, SI
 scaled0:
-#define FINISH_92() \
+#define FINISH_97() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX)(R11*1), Z22; \
@@ -2455,7 +2368,7 @@ scaled0:
 	VCVTDQ2PS Z3, Z3; \
 	VFMADD231PS Z3, Z22, Z23; \
 	VMOVUPS Z23, 0(R14)
-	FINISH_92()
+	FINISH_97()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -2467,7 +2380,7 @@ scaled0:
 
 #undef FIRST
 #undef NEXT
-#define FIRST_93(off) \
+#define FIRST_98(off) \
 	VPBROADCASTD off(DX), Z26; \
 	VPMADDUBSW Z26, Z24, Z8; \
 	VPMADDUBSW Z26, Z25, Z9; \
@@ -2483,8 +2396,8 @@ scaled0:
 	VPBROADCASTD off(R15), Z26; \
 	VPMADDUBSW Z26, Z24, Z16; \
 	VPMADDUBSW Z26, Z25, Z17
-#define FIRST(off) FIRST_93(off)
-#define NEXT_94(off) \
+#define FIRST(off) FIRST_98(off)
+#define NEXT_99(off) \
 	VPBROADCASTD off(DX), Z26; \
 	VPMADDUBSW Z26, Z24, Z27; \
 	VPADDW Z27, Z8, Z8; \
@@ -2510,7 +2423,7 @@ scaled0:
 	VPADDW Z27, Z16, Z16; \
 	VPMADDUBSW Z26, Z25, Z27; \
 	VPADDW Z27, Z17, Z17
-#define NEXT(off) NEXT_94(off)
+#define NEXT(off) NEXT_99(off)
 // func mulFast8AVX512x5(a *mulArgs)
 TEXT ·mulFast8AVX512x5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -2531,7 +2444,7 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-#define CLEARY_95() \
+#define CLEARY_100() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14); \
@@ -2543,25 +2456,18 @@ panel:
 	VMOVUPS Z0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_95()
+	CLEARY_100()
 group0:
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_41()
+	CLEAR_44()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high0:
-#define HIGH_96() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z8; \
+	CODES_79()
+#define HIGH_101() \
 	VPBROADCASTD 8(R14), Z10; \
 	VPMADDUBSW Z10, Z8, Z11; \
 	VPMADDWD Z31, Z11, Z11; \
@@ -2586,10 +2492,9 @@ high0:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_96()
+	HIGH_101()
 	JNE high0
-	SHIFT_43()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_46()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
@@ -2679,7 +2584,7 @@ wide0:
 	VMOVUPS 64(SI), Z21
 	ADDQ $128, SI
 scaled0:
-#define FINISH_97() \
+#define FINISH_102() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX)(R11*1), Z22; \
@@ -2730,7 +2635,7 @@ scaled0:
 	VCVTDQ2PS Z4, Z4; \
 	VFMADD231PS Z4, Z22, Z23; \
 	VMOVUPS Z23, 0(R14)
-	FINISH_97()
+	FINISH_102()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -2742,7 +2647,7 @@ scaled0:
 
 #undef FIRST
 #undef NEXT
-#define FIRST_98(off) \
+#define FIRST_103(off) \
 	VPBROADCASTD off(DX), Z26; \
 	VPMADDUBSW Z26, Z24, Z8; \
 	VPMADDUBSW Z26, Z25, Z9; \
@@ -2761,8 +2666,8 @@ scaled0:
 	VPBROADCASTD off(R15)(R8*1), Z26; \
 	VPMADDUBSW Z26, Z24, Z18; \
 	VPMADDUBSW Z26, Z25, Z19
-#define FIRST(off) FIRST_98(off)
-#define NEXT_99(off) \
+#define FIRST(off) FIRST_103(off)
+#define NEXT_104(off) \
 	VPBROADCASTD off(DX), Z26; \
 	VPMADDUBSW Z26, Z24, Z27; \
 	VPADDW Z27, Z8, Z8; \
@@ -2793,7 +2698,7 @@ scaled0:
 	VPADDW Z27, Z18, Z18; \
 	VPMADDUBSW Z26, Z25, Z27; \
 	VPADDW Z27, Z19, Z19
-#define NEXT(off) NEXT_99(off)
+#define NEXT(off) NEXT_104(off)
 // func mulFast8AVX512x6(a *mulArgs)
 TEXT ·mulFast8AVX512x6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -2814,7 +2719,7 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-#define CLEARY_100() \
+#define CLEARY_105() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14); \
@@ -2828,25 +2733,18 @@ panel:
 	VMOVUPS Z0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_100()
+	CLEARY_105()
 group0:
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_50()
+	CLEAR_53()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high0:
-#define HIGH_101() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z8; \
+	CODES_79()
+#define HIGH_106() \
 	VPBROADCASTD 8(R14), Z10; \
 	VPMADDUBSW Z10, Z8, Z11; \
 	VPMADDWD Z31, Z11, Z11; \
@@ -2875,10 +2773,9 @@ high0:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_101()
+	HIGH_106()
 	JNE high0
-	SHIFT_52()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_55()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
@@ -2972,7 +2869,7 @@ wide0:
 	VMOVUPS 64(SI), Z21
 	ADDQ $128, SI
 scaled0:
-#define FINISH_102() \
+#define FINISH_107() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX)(R11*1), Z22; \
@@ -3033,7 +2930,7 @@ scaled0:
 	VCVTDQ2PS Z5, Z5; \
 	VFMADD231PS Z5, Z22, Z23; \
 	VMOVUPS Z23, 0(R14)
-	FINISH_102()
+	FINISH_107()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -3045,7 +2942,7 @@ scaled0:
 
 #undef FIRST
 #undef NEXT
-#define FIRST_103(off) \
+#define FIRST_108(off) \
 	VPBROADCASTD off(DX), Z26; \
 	VPMADDUBSW Z26, Z24, Z8; \
 	VPMADDUBSW Z26, Z25, Z9; \
@@ -3067,8 +2964,8 @@ scaled0:
 	VPBROADCASTD off(R15)(R8*2), Z26; \
 	VPMADDUBSW Z26, Z24, Z20; \
 	VPMADDUBSW Z26, Z25, Z21
-#define FIRST(off) FIRST_103(off)
-#define NEXT_104(off) \
+#define FIRST(off) FIRST_108(off)
+#define NEXT_109(off) \
 	VPBROADCASTD off(DX), Z26; \
 	VPMADDUBSW Z26, Z24, Z27; \
 	VPADDW Z27, Z8, Z8; \
@@ -3104,7 +3001,7 @@ scaled0:
 	VPADDW Z27, Z20, Z20; \
 	VPMADDUBSW Z26, Z25, Z27; \
 	VPADDW Z27, Z21, Z21
-#define NEXT(off) NEXT_104(off)
+#define NEXT(off) NEXT_109(off)
 // func mulFast8AVX512x7(a *mulArgs)
 TEXT ·mulFast8AVX512x7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -3125,7 +3022,7 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-#define CLEARY_105() \
+#define CLEARY_110() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14); \
@@ -3141,25 +3038,18 @@ panel:
 	VMOVUPS Z0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_105()
+	CLEARY_110()
 group0:
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_59()
+	CLEAR_62()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high0:
-#define HIGH_106() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z8; \
+	CODES_79()
+#define HIGH_111() \
 	VPBROADCASTD 8(R14), Z10; \
 	VPMADDUBSW Z10, Z8, Z11; \
 	VPMADDWD Z31, Z11, Z11; \
@@ -3192,10 +3082,9 @@ high0:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_106()
+	HIGH_111()
 	JNE high0
-	SHIFT_61()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_64()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
@@ -3293,7 +3182,7 @@ wide0:
 	VMOVUPS 64(SI), Z21
 	ADDQ $128, SI
 scaled0:
-#define FINISH_107() \
+#define FINISH_112() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX)(R11*1), Z22; \
@@ -3364,7 +3253,7 @@ scaled0:
 	VCVTDQ2PS Z6, Z6; \
 	VFMADD231PS Z6, Z22, Z23; \
 	VMOVUPS Z23, 0(R14)
-	FINISH_107()
+	FINISH_112()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -3376,7 +3265,7 @@ scaled0:
 
 #undef FIRST
 #undef NEXT
-#define FIRST_108(off) \
+#define FIRST_113(off) \
 	VPBROADCASTD off(DX), Z26; \
 	VPMADDUBSW Z26, Z24, Z8; \
 	VPMADDUBSW Z26, Z25, Z9; \
@@ -3401,8 +3290,8 @@ scaled0:
 	VPBROADCASTD off(R15)(R9*1), Z26; \
 	VPMADDUBSW Z26, Z24, Z22; \
 	VPMADDUBSW Z26, Z25, Z23
-#define FIRST(off) FIRST_108(off)
-#define NEXT_109(off) \
+#define FIRST(off) FIRST_113(off)
+#define NEXT_114(off) \
 	VPBROADCASTD off(DX), Z26; \
 	VPMADDUBSW Z26, Z24, Z27; \
 	VPADDW Z27, Z8, Z8; \
@@ -3443,7 +3332,7 @@ scaled0:
 	VPADDW Z27, Z22, Z22; \
 	VPMADDUBSW Z26, Z25, Z27; \
 	VPADDW Z27, Z23, Z23
-#define NEXT(off) NEXT_109(off)
+#define NEXT(off) NEXT_114(off)
 // func mulFast8AVX512x8(a *mulArgs)
 TEXT ·mulFast8AVX512x8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -3464,7 +3353,7 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-#define CLEARY_110() \
+#define CLEARY_115() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14); \
@@ -3482,25 +3371,18 @@ panel:
 	VMOVUPS Z0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_110()
+	CLEARY_115()
 group0:
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_68()
+	CLEAR_71()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high0:
-#define HIGH_111() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z8; \
+	CODES_79()
+#define HIGH_116() \
 	VPBROADCASTD 8(R14), Z10; \
 	VPMADDUBSW Z10, Z8, Z11; \
 	VPMADDWD Z31, Z11, Z11; \
@@ -3537,10 +3419,9 @@ high0:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_111()
+	HIGH_116()
 	JNE high0
-	SHIFT_70()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_73()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
@@ -3642,7 +3523,7 @@ wide0:
 	VMOVUPS 64(SI), Z21
 	ADDQ $128, SI
 scaled0:
-#define FINISH_112() \
+#define FINISH_117() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX)(R11*1), Z22; \
@@ -3723,7 +3604,7 @@ scaled0:
 	VCVTDQ2PS Z7, Z7; \
 	VFMADD231PS Z7, Z22, Z23; \
 	VMOVUPS Z23, 0(R14)
-	FINISH_112()
+	FINISH_117()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -3735,12 +3616,12 @@ scaled0:
 
 #undef FIRST
 #undef NEXT
-#define FMA0_113(off, w) \
+#define FMA0_118(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z0
-#define FMA0(off, w) FMA0_113(off, w)
-#define FMA1_114(off, w) \
+#define FMA0(off, w) FMA0_118(off, w)
+#define FMA1_119(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1
-#define FMA1(off, w) FMA1_114(off, w)
+#define FMA1(off, w) FMA1_119(off, w)
 // func mulExact4AVX512x1(a *mulArgs)
 TEXT ·mulExact4AVX512x1(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -3754,12 +3635,12 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_75()
+	CLEARY_78()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $2, CX
-	CLEAR_14()
+	CLEAR_17()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -3790,9 +3671,9 @@ part0:
 	ADDQ $32, DX
 	DECQ CX
 	JNZ part0
-#define ADD_115() \
+#define ADD_120() \
 	VADDPS Z1, Z0, Z0
-	ADD_115()
+	ADD_120()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -3806,7 +3687,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-#define FINISH_116() \
+#define FINISH_121() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Z26; \
@@ -3814,7 +3695,7 @@ scaled0:
 	VFMADD231PS Z26, Z25, Z1; \
 	VFMADD231PS Z0, Z24, Z1; \
 	VMOVUPS Z1, 0(R14)
-	FINISH_116()
+	FINISH_121()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -3826,119 +3707,16 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0_117(off, w) \
+#define FMA0_122(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z0; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z2
-#define FMA0(off, w) FMA0_117(off, w)
-#define FMA1_118(off, w) \
+#define FMA0(off, w) FMA0_122(off, w)
+#define FMA1_123(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z3
-#define FMA1(off, w) FMA1_118(off, w)
+#define FMA1(off, w) FMA1_123(off, w)
 // func mulExact4AVX512x2(a *mulArgs)
 TEXT ·mulExact4AVX512x2(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	VMOVUPS floats<>(SB), Z30
-panel:
-	MOVQ mulArgs_x(AX), DX
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_sum(AX), R10
-	CLEARY_80()
-group0:
-	MOVQ ·weightsAhead(SB), R14
-	MOVQ mulArgs_lines(AX), CX
-	SHLQ $2, CX
-	CLEAR_32()
-part0:
-	PREFETCHT0 0(SI)(R14*1)
-	VMOVUPS 0(SI), Z24
-	VPERMPS Z30, Z24, Z26
-	FMA0(0, Z26)
-	VPSRLD $8, Z24, Z26
-	VPERMPS Z30, Z26, Z26
-	FMA1(4, Z26)
-	VPSRLD $16, Z24, Z26
-	VPERMPS Z30, Z26, Z26
-	FMA0(8, Z26)
-	VPSRLD $24, Z24, Z26
-	VPERMPS Z30, Z26, Z26
-	FMA1(12, Z26)
-	VPSRLD $4, Z24, Z26
-	VPERMPS Z30, Z26, Z26
-	FMA0(16, Z26)
-	VPSRLD $12, Z24, Z26
-	VPERMPS Z30, Z26, Z26
-	FMA1(20, Z26)
-	VPSRLD $20, Z24, Z26
-	VPERMPS Z30, Z26, Z26
-	FMA0(24, Z26)
-	VPSRLD $28, Z24, Z26
-	VPERMPS Z30, Z26, Z26
-	FMA1(28, Z26)
-	ADDQ $64, SI
-	ADDQ $32, DX
-	DECQ CX
-	JNZ part0
-#define ADD_119() \
-	VADDPS Z1, Z0, Z0; \
-	VADDPS Z3, Z2, Z2
-	ADD_119()
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide0
-	VPMOVZXWD 0(SI), Z24
-	VPSLLD $16, Z24, Z24
-	VPMOVZXWD 32(SI), Z25
-	VPSLLD $16, Z25, Z25
-	ADDQ $64, SI
-	JMP scaled0
-wide0:
-	VMOVUPS 0(SI), Z24
-	VMOVUPS 64(SI), Z25
-	ADDQ $128, SI
-scaled0:
-#define FINISH_120() \
-	LEAQ (DI), R14; \
-	MOVQ R10, CX; \
-	VBROADCASTSS (CX), Z26; \
-	VMOVUPS 0(R14), Z1; \
-	VFMADD231PS Z26, Z25, Z1; \
-	VFMADD231PS Z0, Z24, Z1; \
-	VMOVUPS Z1, 0(R14); \
-	ADDQ R13, CX; \
-	ADDQ mulArgs_yStride(AX), R14; \
-	VBROADCASTSS (CX), Z26; \
-	VMOVUPS 0(R14), Z3; \
-	VFMADD231PS Z26, Z25, Z3; \
-	VFMADD231PS Z2, Z24, Z3; \
-	VMOVUPS Z3, 0(R14)
-	FINISH_120()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group0
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef FMA0
-#undef FMA1
-#define FMA0_121(off, w) \
-	VFMADD231PS.BCST off(DX), w, Z0; \
-	VFMADD231PS.BCST off(DX)(R8*1), w, Z2; \
-	VFMADD231PS.BCST off(DX)(R8*2), w, Z4
-#define FMA0(off, w) FMA0_121(off, w)
-#define FMA1_122(off, w) \
-	VFMADD231PS.BCST off(DX), w, Z1; \
-	VFMADD231PS.BCST off(DX)(R8*1), w, Z3; \
-	VFMADD231PS.BCST off(DX)(R8*2), w, Z5
-#define FMA1(off, w) FMA1_122(off, w)
-// func mulExact4AVX512x3(a *mulArgs)
-TEXT ·mulExact4AVX512x3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -3955,7 +3733,7 @@ group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $2, CX
-	CLEAR_50()
+	CLEAR_35()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -3986,11 +3764,10 @@ part0:
 	ADDQ $32, DX
 	DECQ CX
 	JNZ part0
-#define ADD_123() \
+#define ADD_124() \
 	VADDPS Z1, Z0, Z0; \
-	VADDPS Z3, Z2, Z2; \
-	VADDPS Z5, Z4, Z4
-	ADD_123()
+	VADDPS Z3, Z2, Z2
+	ADD_124()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -4004,7 +3781,111 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-#define FINISH_124() \
+#define FINISH_125() \
+	LEAQ (DI), R14; \
+	MOVQ R10, CX; \
+	VBROADCASTSS (CX), Z26; \
+	VMOVUPS 0(R14), Z1; \
+	VFMADD231PS Z26, Z25, Z1; \
+	VFMADD231PS Z0, Z24, Z1; \
+	VMOVUPS Z1, 0(R14); \
+	ADDQ R13, CX; \
+	ADDQ mulArgs_yStride(AX), R14; \
+	VBROADCASTSS (CX), Z26; \
+	VMOVUPS 0(R14), Z3; \
+	VFMADD231PS Z26, Z25, Z3; \
+	VFMADD231PS Z2, Z24, Z3; \
+	VMOVUPS Z3, 0(R14)
+	FINISH_125()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group0
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef FMA0
+#undef FMA1
+#define FMA0_126(off, w) \
+	VFMADD231PS.BCST off(DX), w, Z0; \
+	VFMADD231PS.BCST off(DX)(R8*1), w, Z2; \
+	VFMADD231PS.BCST off(DX)(R8*2), w, Z4
+#define FMA0(off, w) FMA0_126(off, w)
+#define FMA1_127(off, w) \
+	VFMADD231PS.BCST off(DX), w, Z1; \
+	VFMADD231PS.BCST off(DX)(R8*1), w, Z3; \
+	VFMADD231PS.BCST off(DX)(R8*2), w, Z5
+#define FMA1(off, w) FMA1_127(off, w)
+// func mulExact4AVX512x3(a *mulArgs)
+TEXT ·mulExact4AVX512x3(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	VMOVUPS floats<>(SB), Z30
+panel:
+	MOVQ mulArgs_x(AX), DX
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_sum(AX), R10
+	CLEARY_90()
+group0:
+	MOVQ ·weightsAhead(SB), R14
+	MOVQ mulArgs_lines(AX), CX
+	SHLQ $2, CX
+	CLEAR_53()
+part0:
+	PREFETCHT0 0(SI)(R14*1)
+	VMOVUPS 0(SI), Z24
+	VPERMPS Z30, Z24, Z26
+	FMA0(0, Z26)
+	VPSRLD $8, Z24, Z26
+	VPERMPS Z30, Z26, Z26
+	FMA1(4, Z26)
+	VPSRLD $16, Z24, Z26
+	VPERMPS Z30, Z26, Z26
+	FMA0(8, Z26)
+	VPSRLD $24, Z24, Z26
+	VPERMPS Z30, Z26, Z26
+	FMA1(12, Z26)
+	VPSRLD $4, Z24, Z26
+	VPERMPS Z30, Z26, Z26
+	FMA0(16, Z26)
+	VPSRLD $12, Z24, Z26
+	VPERMPS Z30, Z26, Z26
+	FMA1(20, Z26)
+	VPSRLD $20, Z24, Z26
+	VPERMPS Z30, Z26, Z26
+	FMA0(24, Z26)
+	VPSRLD $28, Z24, Z26
+	VPERMPS Z30, Z26, Z26
+	FMA1(28, Z26)
+	ADDQ $64, SI
+	ADDQ $32, DX
+	DECQ CX
+	JNZ part0
+#define ADD_128() \
+	VADDPS Z1, Z0, Z0; \
+	VADDPS Z3, Z2, Z2; \
+	VADDPS Z5, Z4, Z4
+	ADD_128()
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide0
+	VPMOVZXWD 0(SI), Z24
+	VPSLLD $16, Z24, Z24
+	VPMOVZXWD 32(SI), Z25
+	VPSLLD $16, Z25, Z25
+	ADDQ $64, SI
+	JMP scaled0
+wide0:
+	VMOVUPS 0(SI), Z24
+	VMOVUPS 64(SI), Z25
+	ADDQ $128, SI
+scaled0:
+#define FINISH_129() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Z26; \
@@ -4026,7 +3907,7 @@ scaled0:
 	VFMADD231PS Z26, Z25, Z5; \
 	VFMADD231PS Z4, Z24, Z5; \
 	VMOVUPS Z5, 0(R14)
-	FINISH_124()
+	FINISH_129()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -4038,18 +3919,18 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0_125(off, w) \
+#define FMA0_130(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z0; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z2; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z4; \
 	VFMADD231PS.BCST off(DX)(R9*1), w, Z6
-#define FMA0(off, w) FMA0_125(off, w)
-#define FMA1_126(off, w) \
+#define FMA0(off, w) FMA0_130(off, w)
+#define FMA1_131(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z3; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z5; \
 	VFMADD231PS.BCST off(DX)(R9*1), w, Z7
-#define FMA1(off, w) FMA1_126(off, w)
+#define FMA1(off, w) FMA1_131(off, w)
 // func mulExact4AVX512x4(a *mulArgs)
 TEXT ·mulExact4AVX512x4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -4063,147 +3944,12 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_90()
-group0:
-	MOVQ ·weightsAhead(SB), R14
-	MOVQ mulArgs_lines(AX), CX
-	SHLQ $2, CX
-	CLEAR_68()
-part0:
-	PREFETCHT0 0(SI)(R14*1)
-	VMOVUPS 0(SI), Z24
-	VPERMPS Z30, Z24, Z26
-	FMA0(0, Z26)
-	VPSRLD $8, Z24, Z26
-	VPERMPS Z30, Z26, Z26
-	FMA1(4, Z26)
-	VPSRLD $16, Z24, Z26
-	VPERMPS Z30, Z26, Z26
-	FMA0(8, Z26)
-	VPSRLD $24, Z24, Z26
-	VPERMPS Z30, Z26, Z26
-	FMA1(12, Z26)
-	VPSRLD $4, Z24, Z26
-	VPERMPS Z30, Z26, Z26
-	FMA0(16, Z26)
-	VPSRLD $12, Z24, Z26
-	VPERMPS Z30, Z26, Z26
-	FMA1(20, Z26)
-	VPSRLD $20, Z24, Z26
-	VPERMPS Z30, Z26, Z26
-	FMA0(24, Z26)
-	VPSRLD $28, Z24, Z26
-	VPERMPS Z30, Z26, Z26
-	FMA1(28, Z26)
-	ADDQ $64, SI
-	ADDQ $32, DX
-	DECQ CX
-	JNZ part0
-#define ADD_127() \
-	VADDPS Z1, Z0, Z0; \
-	VADDPS Z3, Z2, Z2; \
-	VADDPS Z5, Z4, Z4; \
-	VADDPS Z7, Z6, Z6
-	ADD_127()
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide0
-	VPMOVZXWD 0(SI), Z24
-	VPSLLD $16, Z24, Z24
-	VPMOVZXWD 32(SI), Z25
-	VPSLLD $16, Z25, Z25
-	ADDQ $64, SI
-	JMP scaled0
-wide0:
-	VMOVUPS 0(SI), Z24
-	VMOVUPS 64(SI), Z25
-	ADDQ $128, SI
-scaled0:
-#define FINISH_128() \
-	LEAQ (DI), R14; \
-	MOVQ R10, CX; \
-	VBROADCASTSS (CX), Z26; \
-	VMOVUPS 0(R14), Z1; \
-	VFMADD231PS Z26, Z25, Z1; \
-	VFMADD231PS Z0, Z24, Z1; \
-	VMOVUPS Z1, 0(R14); \
-	ADDQ R13, CX; \
-	ADDQ mulArgs_yStride(AX), R14; \
-	VBROADCASTSS (CX), Z26; \
-	VMOVUPS 0(R14), Z3; \
-	VFMADD231PS Z26, Z25, Z3; \
-	VFMADD231PS Z2, Z24, Z3; \
-	VMOVUPS Z3, 0(R14); \
-	ADDQ R13, CX; \
-	ADDQ mulArgs_yStride(AX), R14; \
-	VBROADCASTSS (CX), Z26; \
-	VMOVUPS 0(R14), Z5; \
-	VFMADD231PS Z26, Z25, Z5; \
-	VFMADD231PS Z4, Z24, Z5; \
-	VMOVUPS Z5, 0(R14); \
-	ADDQ R13, CX; \
-	ADDQ mulArgs_yStride(AX), R14; \
-	VBROADCASTSS (CX), Z26; \
-	VMOVUPS 0(R14), Z7; \
-	VFMADD231PS Z26, Z25, Z7; \
-	VFMADD231PS Z6, Z24, Z7; \
-	VMOVUPS Z7, 0(R14)
-	FINISH_128()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group0
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef FMA0
-#undef FMA1
-#define FMA0_129(off, w) \
-	VFMADD231PS.BCST off(DX), w, Z0; \
-	VFMADD231PS.BCST off(DX)(R8*1), w, Z2; \
-	VFMADD231PS.BCST off(DX)(R8*2), w, Z4; \
-	VFMADD231PS.BCST off(DX)(R9*1), w, Z6; \
-	VFMADD231PS.BCST off(R15), w, Z8
-#define FMA0(off, w) FMA0_129(off, w)
-#define FMA1_130(off, w) \
-	VFMADD231PS.BCST off(DX), w, Z1; \
-	VFMADD231PS.BCST off(DX)(R8*1), w, Z3; \
-	VFMADD231PS.BCST off(DX)(R8*2), w, Z5; \
-	VFMADD231PS.BCST off(DX)(R9*1), w, Z7; \
-	VFMADD231PS.BCST off(R15), w, Z9
-#define FMA1(off, w) FMA1_130(off, w)
-// func mulExact4AVX512x5(a *mulArgs)
-TEXT ·mulExact4AVX512x5(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	VMOVUPS floats<>(SB), Z30
-panel:
-	MOVQ mulArgs_x(AX), DX
-	LEAQ (DX)(R8*4), R15
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_sum(AX), R10
 	CLEARY_95()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $2, CX
-#define CLEAR_131() \
-	VPXORD Z0, Z0, Z0; \
-	VPXORD Z1, Z1, Z1; \
-	VPXORD Z2, Z2, Z2; \
-	VPXORD Z3, Z3, Z3; \
-	VPXORD Z4, Z4, Z4; \
-	VPXORD Z5, Z5, Z5; \
-	VPXORD Z6, Z6, Z6; \
-	VPXORD Z7, Z7, Z7; \
-	VPXORD Z8, Z8, Z8; \
-	VPXORD Z9, Z9, Z9
-	CLEAR_131()
+	CLEAR_71()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -4232,15 +3978,13 @@ part0:
 	FMA1(28, Z26)
 	ADDQ $64, SI
 	ADDQ $32, DX
-	ADDQ $32, R15
 	DECQ CX
 	JNZ part0
 #define ADD_132() \
 	VADDPS Z1, Z0, Z0; \
 	VADDPS Z3, Z2, Z2; \
 	VADDPS Z5, Z4, Z4; \
-	VADDPS Z7, Z6, Z6; \
-	VADDPS Z9, Z8, Z8
+	VADDPS Z7, Z6, Z6
 	ADD_132()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
@@ -4283,14 +4027,7 @@ scaled0:
 	VMOVUPS 0(R14), Z7; \
 	VFMADD231PS Z26, Z25, Z7; \
 	VFMADD231PS Z6, Z24, Z7; \
-	VMOVUPS Z7, 0(R14); \
-	ADDQ R13, CX; \
-	ADDQ mulArgs_yStride(AX), R14; \
-	VBROADCASTSS (CX), Z26; \
-	VMOVUPS 0(R14), Z9; \
-	VFMADD231PS Z26, Z25, Z9; \
-	VFMADD231PS Z8, Z24, Z9; \
-	VMOVUPS Z9, 0(R14)
+	VMOVUPS Z7, 0(R14)
 	FINISH_133()
 	ADDQ $4, R10
 	DECQ BX
@@ -4308,19 +4045,17 @@ scaled0:
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z2; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z4; \
 	VFMADD231PS.BCST off(DX)(R9*1), w, Z6; \
-	VFMADD231PS.BCST off(R15), w, Z8; \
-	VFMADD231PS.BCST off(R15)(R8*1), w, Z10
+	VFMADD231PS.BCST off(R15), w, Z8
 #define FMA0(off, w) FMA0_134(off, w)
 #define FMA1_135(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z3; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z5; \
 	VFMADD231PS.BCST off(DX)(R9*1), w, Z7; \
-	VFMADD231PS.BCST off(R15), w, Z9; \
-	VFMADD231PS.BCST off(R15)(R8*1), w, Z11
+	VFMADD231PS.BCST off(R15), w, Z9
 #define FMA1(off, w) FMA1_135(off, w)
-// func mulExact4AVX512x6(a *mulArgs)
-TEXT ·mulExact4AVX512x6(SB), NOSPLIT, $0-8
+// func mulExact4AVX512x5(a *mulArgs)
+TEXT ·mulExact4AVX512x5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -4348,9 +4083,7 @@ group0:
 	VPXORD Z6, Z6, Z6; \
 	VPXORD Z7, Z7, Z7; \
 	VPXORD Z8, Z8, Z8; \
-	VPXORD Z9, Z9, Z9; \
-	VPXORD Z10, Z10, Z10; \
-	VPXORD Z11, Z11, Z11
+	VPXORD Z9, Z9, Z9
 	CLEAR_136()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
@@ -4388,8 +4121,7 @@ part0:
 	VADDPS Z3, Z2, Z2; \
 	VADDPS Z5, Z4, Z4; \
 	VADDPS Z7, Z6, Z6; \
-	VADDPS Z9, Z8, Z8; \
-	VADDPS Z11, Z10, Z10
+	VADDPS Z9, Z8, Z8
 	ADD_137()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
@@ -4439,14 +4171,7 @@ scaled0:
 	VMOVUPS 0(R14), Z9; \
 	VFMADD231PS Z26, Z25, Z9; \
 	VFMADD231PS Z8, Z24, Z9; \
-	VMOVUPS Z9, 0(R14); \
-	ADDQ R13, CX; \
-	ADDQ mulArgs_yStride(AX), R14; \
-	VBROADCASTSS (CX), Z26; \
-	VMOVUPS 0(R14), Z11; \
-	VFMADD231PS Z26, Z25, Z11; \
-	VFMADD231PS Z10, Z24, Z11; \
-	VMOVUPS Z11, 0(R14)
+	VMOVUPS Z9, 0(R14)
 	FINISH_138()
 	ADDQ $4, R10
 	DECQ BX
@@ -4465,8 +4190,7 @@ scaled0:
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z4; \
 	VFMADD231PS.BCST off(DX)(R9*1), w, Z6; \
 	VFMADD231PS.BCST off(R15), w, Z8; \
-	VFMADD231PS.BCST off(R15)(R8*1), w, Z10; \
-	VFMADD231PS.BCST off(R15)(R8*2), w, Z12
+	VFMADD231PS.BCST off(R15)(R8*1), w, Z10
 #define FMA0(off, w) FMA0_139(off, w)
 #define FMA1_140(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1; \
@@ -4474,11 +4198,10 @@ scaled0:
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z5; \
 	VFMADD231PS.BCST off(DX)(R9*1), w, Z7; \
 	VFMADD231PS.BCST off(R15), w, Z9; \
-	VFMADD231PS.BCST off(R15)(R8*1), w, Z11; \
-	VFMADD231PS.BCST off(R15)(R8*2), w, Z13
+	VFMADD231PS.BCST off(R15)(R8*1), w, Z11
 #define FMA1(off, w) FMA1_140(off, w)
-// func mulExact4AVX512x7(a *mulArgs)
-TEXT ·mulExact4AVX512x7(SB), NOSPLIT, $0-8
+// func mulExact4AVX512x6(a *mulArgs)
+TEXT ·mulExact4AVX512x6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -4508,9 +4231,7 @@ group0:
 	VPXORD Z8, Z8, Z8; \
 	VPXORD Z9, Z9, Z9; \
 	VPXORD Z10, Z10, Z10; \
-	VPXORD Z11, Z11, Z11; \
-	VPXORD Z12, Z12, Z12; \
-	VPXORD Z13, Z13, Z13
+	VPXORD Z11, Z11, Z11
 	CLEAR_141()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
@@ -4549,8 +4270,7 @@ part0:
 	VADDPS Z5, Z4, Z4; \
 	VADDPS Z7, Z6, Z6; \
 	VADDPS Z9, Z8, Z8; \
-	VADDPS Z11, Z10, Z10; \
-	VADDPS Z13, Z12, Z12
+	VADDPS Z11, Z10, Z10
 	ADD_142()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
@@ -4607,14 +4327,7 @@ scaled0:
 	VMOVUPS 0(R14), Z11; \
 	VFMADD231PS Z26, Z25, Z11; \
 	VFMADD231PS Z10, Z24, Z11; \
-	VMOVUPS Z11, 0(R14); \
-	ADDQ R13, CX; \
-	ADDQ mulArgs_yStride(AX), R14; \
-	VBROADCASTSS (CX), Z26; \
-	VMOVUPS 0(R14), Z13; \
-	VFMADD231PS Z26, Z25, Z13; \
-	VFMADD231PS Z12, Z24, Z13; \
-	VMOVUPS Z13, 0(R14)
+	VMOVUPS Z11, 0(R14)
 	FINISH_143()
 	ADDQ $4, R10
 	DECQ BX
@@ -4634,8 +4347,7 @@ scaled0:
 	VFMADD231PS.BCST off(DX)(R9*1), w, Z6; \
 	VFMADD231PS.BCST off(R15), w, Z8; \
 	VFMADD231PS.BCST off(R15)(R8*1), w, Z10; \
-	VFMADD231PS.BCST off(R15)(R8*2), w, Z12; \
-	VFMADD231PS.BCST off(R15)(R9*1), w, Z14
+	VFMADD231PS.BCST off(R15)(R8*2), w, Z12
 #define FMA0(off, w) FMA0_144(off, w)
 #define FMA1_145(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1; \
@@ -4644,11 +4356,10 @@ scaled0:
 	VFMADD231PS.BCST off(DX)(R9*1), w, Z7; \
 	VFMADD231PS.BCST off(R15), w, Z9; \
 	VFMADD231PS.BCST off(R15)(R8*1), w, Z11; \
-	VFMADD231PS.BCST off(R15)(R8*2), w, Z13; \
-	VFMADD231PS.BCST off(R15)(R9*1), w, Z15
+	VFMADD231PS.BCST off(R15)(R8*2), w, Z13
 #define FMA1(off, w) FMA1_145(off, w)
-// func mulExact4AVX512x8(a *mulArgs)
-TEXT ·mulExact4AVX512x8(SB), NOSPLIT, $0-8
+// func mulExact4AVX512x7(a *mulArgs)
+TEXT ·mulExact4AVX512x7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -4680,9 +4391,7 @@ group0:
 	VPXORD Z10, Z10, Z10; \
 	VPXORD Z11, Z11, Z11; \
 	VPXORD Z12, Z12, Z12; \
-	VPXORD Z13, Z13, Z13; \
-	VPXORD Z14, Z14, Z14; \
-	VPXORD Z15, Z15, Z15
+	VPXORD Z13, Z13, Z13
 	CLEAR_146()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
@@ -4722,8 +4431,7 @@ part0:
 	VADDPS Z7, Z6, Z6; \
 	VADDPS Z9, Z8, Z8; \
 	VADDPS Z11, Z10, Z10; \
-	VADDPS Z13, Z12, Z12; \
-	VADDPS Z15, Z14, Z14
+	VADDPS Z13, Z12, Z12
 	ADD_147()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
@@ -4787,14 +4495,7 @@ scaled0:
 	VMOVUPS 0(R14), Z13; \
 	VFMADD231PS Z26, Z25, Z13; \
 	VFMADD231PS Z12, Z24, Z13; \
-	VMOVUPS Z13, 0(R14); \
-	ADDQ R13, CX; \
-	ADDQ mulArgs_yStride(AX), R14; \
-	VBROADCASTSS (CX), Z26; \
-	VMOVUPS 0(R14), Z15; \
-	VFMADD231PS Z26, Z25, Z15; \
-	VFMADD231PS Z14, Z24, Z15; \
-	VMOVUPS Z15, 0(R14)
+	VMOVUPS Z13, 0(R14)
 	FINISH_148()
 	ADDQ $4, R10
 	DECQ BX
@@ -4815,8 +4516,7 @@ scaled0:
 	VFMADD231PS.BCST off(R15), w, Z8; \
 	VFMADD231PS.BCST off(R15)(R8*1), w, Z10; \
 	VFMADD231PS.BCST off(R15)(R8*2), w, Z12; \
-	VFMADD231PS.BCST off(R15)(R9*1), w, Z14; \
-	VFMADD231PS.BCST off(R12), w, Z16
+	VFMADD231PS.BCST off(R15)(R9*1), w, Z14
 #define FMA0(off, w) FMA0_149(off, w)
 #define FMA1_150(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1; \
@@ -4826,9 +4526,190 @@ scaled0:
 	VFMADD231PS.BCST off(R15), w, Z9; \
 	VFMADD231PS.BCST off(R15)(R8*1), w, Z11; \
 	VFMADD231PS.BCST off(R15)(R8*2), w, Z13; \
+	VFMADD231PS.BCST off(R15)(R9*1), w, Z15
+#define FMA1(off, w) FMA1_150(off, w)
+// func mulExact4AVX512x8(a *mulArgs)
+TEXT ·mulExact4AVX512x8(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	VMOVUPS floats<>(SB), Z30
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_sum(AX), R10
+	CLEARY_115()
+group0:
+	MOVQ ·weightsAhead(SB), R14
+	MOVQ mulArgs_lines(AX), CX
+	SHLQ $2, CX
+#define CLEAR_151() \
+	VPXORD Z0, Z0, Z0; \
+	VPXORD Z1, Z1, Z1; \
+	VPXORD Z2, Z2, Z2; \
+	VPXORD Z3, Z3, Z3; \
+	VPXORD Z4, Z4, Z4; \
+	VPXORD Z5, Z5, Z5; \
+	VPXORD Z6, Z6, Z6; \
+	VPXORD Z7, Z7, Z7; \
+	VPXORD Z8, Z8, Z8; \
+	VPXORD Z9, Z9, Z9; \
+	VPXORD Z10, Z10, Z10; \
+	VPXORD Z11, Z11, Z11; \
+	VPXORD Z12, Z12, Z12; \
+	VPXORD Z13, Z13, Z13; \
+	VPXORD Z14, Z14, Z14; \
+	VPXORD Z15, Z15, Z15
+	CLEAR_151()
+part0:
+	PREFETCHT0 0(SI)(R14*1)
+	VMOVUPS 0(SI), Z24
+	VPERMPS Z30, Z24, Z26
+	FMA0(0, Z26)
+	VPSRLD $8, Z24, Z26
+	VPERMPS Z30, Z26, Z26
+	FMA1(4, Z26)
+	VPSRLD $16, Z24, Z26
+	VPERMPS Z30, Z26, Z26
+	FMA0(8, Z26)
+	VPSRLD $24, Z24, Z26
+	VPERMPS Z30, Z26, Z26
+	FMA1(12, Z26)
+	VPSRLD $4, Z24, Z26
+	VPERMPS Z30, Z26, Z26
+	FMA0(16, Z26)
+	VPSRLD $12, Z24, Z26
+	VPERMPS Z30, Z26, Z26
+	FMA1(20, Z26)
+	VPSRLD $20, Z24, Z26
+	VPERMPS Z30, Z26, Z26
+	FMA0(24, Z26)
+	VPSRLD $28, Z24, Z26
+	VPERMPS Z30, Z26, Z26
+	FMA1(28, Z26)
+	ADDQ $64, SI
+	ADDQ $32, DX
+	ADDQ $32, R15
+	DECQ CX
+	JNZ part0
+#define ADD_152() \
+	VADDPS Z1, Z0, Z0; \
+	VADDPS Z3, Z2, Z2; \
+	VADDPS Z5, Z4, Z4; \
+	VADDPS Z7, Z6, Z6; \
+	VADDPS Z9, Z8, Z8; \
+	VADDPS Z11, Z10, Z10; \
+	VADDPS Z13, Z12, Z12; \
+	VADDPS Z15, Z14, Z14
+	ADD_152()
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide0
+	VPMOVZXWD 0(SI), Z24
+	VPSLLD $16, Z24, Z24
+	VPMOVZXWD 32(SI), Z25
+	VPSLLD $16, Z25, Z25
+	ADDQ $64, SI
+	JMP scaled0
+wide0:
+	VMOVUPS 0(SI), Z24
+	VMOVUPS 64(SI), Z25
+	ADDQ $128, SI
+scaled0:
+#define FINISH_153() \
+	LEAQ (DI), R14; \
+	MOVQ R10, CX; \
+	VBROADCASTSS (CX), Z26; \
+	VMOVUPS 0(R14), Z1; \
+	VFMADD231PS Z26, Z25, Z1; \
+	VFMADD231PS Z0, Z24, Z1; \
+	VMOVUPS Z1, 0(R14); \
+	ADDQ R13, CX; \
+	ADDQ mulArgs_yStride(AX), R14; \
+	VBROADCASTSS (CX), Z26; \
+	VMOVUPS 0(R14), Z3; \
+	VFMADD231PS Z26, Z25, Z3; \
+	VFMADD231PS Z2, Z24, Z3; \
+	VMOVUPS Z3, 0(R14); \
+	ADDQ R13, CX; \
+	ADDQ mulArgs_yStride(AX), R14; \
+	VBROADCASTSS (CX), Z26; \
+	VMOVUPS 0(R14), Z5; \
+	VFMADD231PS Z26, Z25, Z5; \
+	VFMADD231PS Z4, Z24, Z5; \
+	VMOVUPS Z5, 0(R14); \
+	ADDQ R13, CX; \
+	ADDQ mulArgs_yStride(AX), R14; \
+	VBROADCASTSS (CX), Z26; \
+	VMOVUPS 0(R14), Z7; \
+	VFMADD231PS Z26, Z25, Z7; \
+	VFMADD231PS Z6, Z24, Z7; \
+	VMOVUPS Z7, 0(R14); \
+	ADDQ R13, CX; \
+	ADDQ mulArgs_yStride(AX), R14; \
+	VBROADCASTSS (CX), Z26; \
+	VMOVUPS 0(R14), Z9; \
+	VFMADD231PS Z26, Z25, Z9; \
+	VFMADD231PS Z8, Z24, Z9; \
+	VMOVUPS Z9, 0(R14); \
+	ADDQ R13, CX; \
+	ADDQ mulArgs_yStride(AX), R14; \
+	VBROADCASTSS (CX), Z26; \
+	VMOVUPS 0(R14), Z11; \
+	VFMADD231PS Z26, Z25, Z11; \
+	VFMADD231PS Z10, Z24, Z11; \
+	VMOVUPS Z11, 0(R14); \
+	ADDQ R13, CX; \
+	ADDQ mulArgs_yStride(AX), R14; \
+	VBROADCASTSS (CX), Z26; \
+	VMOVUPS 0(R14), Z13; \
+	VFMADD231PS Z26, Z25, Z13; \
+	VFMADD231PS Z12, Z24, Z13; \
+	VMOVUPS Z13, 0(R14); \
+	ADDQ R13, CX; \
+	ADDQ mulArgs_yStride(AX), R14; \
+	VBROADCASTSS (CX), Z26; \
+	VMOVUPS 0(R14), Z15; \
+	VFMADD231PS Z26, Z25, Z15; \
+	VFMADD231PS Z14, Z24, Z15; \
+	VMOVUPS Z15, 0(R14)
+	FINISH_153()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group0
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef FMA0
+#undef FMA1
+#define FMA0_154(off, w) \
+	VFMADD231PS.BCST off(DX), w, Z0; \
+	VFMADD231PS.BCST off(DX)(R8*1), w, Z2; \
+	VFMADD231PS.BCST off(DX)(R8*2), w, Z4; \
+	VFMADD231PS.BCST off(DX)(R9*1), w, Z6; \
+	VFMADD231PS.BCST off(R15), w, Z8; \
+	VFMADD231PS.BCST off(R15)(R8*1), w, Z10; \
+	VFMADD231PS.BCST off(R15)(R8*2), w, Z12; \
+	VFMADD231PS.BCST off(R15)(R9*1), w, Z14; \
+	VFMADD231PS.BCST off(R12), w, Z16
+#define FMA0(off, w) FMA0_154(off, w)
+#define FMA1_155(off, w) \
+	VFMADD231PS.BCST off(DX), w, Z1; \
+	VFMADD231PS.BCST off(DX)(R8*1), w, Z3; \
+	VFMADD231PS.BCST off(DX)(R8*2), w, Z5; \
+	VFMADD231PS.BCST off(DX)(R9*1), w, Z7; \
+	VFMADD231PS.BCST off(R15), w, Z9; \
+	VFMADD231PS.BCST off(R15)(R8*1), w, Z11; \
+	VFMADD231PS.BCST off(R15)(R8*2), w, Z13; \
 	VFMADD231PS.BCST off(R15)(R9*1), w, Z15; \
 	VFMADD231PS.BCST off(R12), w, Z17
-#define FMA1(off, w) FMA1_150(off, w)
+#define FMA1(off, w) FMA1_155(off, w)
 // func mulExact4AVX512x9(a *mulArgs)
 TEXT ·mulExact4AVX512x9(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -4844,7 +4725,7 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-#define CLEARY_151() \
+#define CLEARY_156() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14); \
@@ -4864,12 +4745,12 @@ panel:
 	VMOVUPS Z0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_151()
+	CLEARY_156()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $2, CX
-#define CLEAR_152() \
+#define CLEAR_157() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -4888,7 +4769,7 @@ group0:
 	VPXORD Z15, Z15, Z15; \
 	VPXORD Z16, Z16, Z16; \
 	VPXORD Z17, Z17, Z17
-	CLEAR_152()
+	CLEAR_157()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -4921,7 +4802,7 @@ part0:
 	ADDQ $32, R12
 	DECQ CX
 	JNZ part0
-#define ADD_153() \
+#define ADD_158() \
 	VADDPS Z1, Z0, Z0; \
 	VADDPS Z3, Z2, Z2; \
 	VADDPS Z5, Z4, Z4; \
@@ -4931,7 +4812,7 @@ part0:
 	VADDPS Z13, Z12, Z12; \
 	VADDPS Z15, Z14, Z14; \
 	VADDPS Z17, Z16, Z16
-	ADD_153()
+	ADD_158()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -4945,7 +4826,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-#define FINISH_154() \
+#define FINISH_159() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Z26; \
@@ -5009,7 +4890,7 @@ scaled0:
 	VFMADD231PS Z26, Z25, Z17; \
 	VFMADD231PS Z16, Z24, Z17; \
 	VMOVUPS Z17, 0(R14)
-	FINISH_154()
+	FINISH_159()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -5021,7 +4902,7 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0_155(off, w) \
+#define FMA0_160(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z0; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z2; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z4; \
@@ -5032,8 +4913,8 @@ scaled0:
 	VFMADD231PS.BCST off(R15)(R9*1), w, Z14; \
 	VFMADD231PS.BCST off(R12), w, Z16; \
 	VFMADD231PS.BCST off(R12)(R8*1), w, Z18
-#define FMA0(off, w) FMA0_155(off, w)
-#define FMA1_156(off, w) \
+#define FMA0(off, w) FMA0_160(off, w)
+#define FMA1_161(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z3; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z5; \
@@ -5044,7 +4925,7 @@ scaled0:
 	VFMADD231PS.BCST off(R15)(R9*1), w, Z15; \
 	VFMADD231PS.BCST off(R12), w, Z17; \
 	VFMADD231PS.BCST off(R12)(R8*1), w, Z19
-#define FMA1(off, w) FMA1_156(off, w)
+#define FMA1(off, w) FMA1_161(off, w)
 // func mulExact4AVX512x10(a *mulArgs)
 TEXT ·mulExact4AVX512x10(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -5060,7 +4941,7 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-#define CLEARY_157() \
+#define CLEARY_162() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14); \
@@ -5082,12 +4963,12 @@ panel:
 	VMOVUPS Z0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_157()
+	CLEARY_162()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $2, CX
-#define CLEAR_158() \
+#define CLEAR_163() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -5108,7 +4989,7 @@ group0:
 	VPXORD Z17, Z17, Z17; \
 	VPXORD Z18, Z18, Z18; \
 	VPXORD Z19, Z19, Z19
-	CLEAR_158()
+	CLEAR_163()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -5141,7 +5022,7 @@ part0:
 	ADDQ $32, R12
 	DECQ CX
 	JNZ part0
-#define ADD_159() \
+#define ADD_164() \
 	VADDPS Z1, Z0, Z0; \
 	VADDPS Z3, Z2, Z2; \
 	VADDPS Z5, Z4, Z4; \
@@ -5152,7 +5033,7 @@ part0:
 	VADDPS Z15, Z14, Z14; \
 	VADDPS Z17, Z16, Z16; \
 	VADDPS Z19, Z18, Z18
-	ADD_159()
+	ADD_164()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -5166,7 +5047,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-#define FINISH_160() \
+#define FINISH_165() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Z26; \
@@ -5237,7 +5118,7 @@ scaled0:
 	VFMADD231PS Z26, Z25, Z19; \
 	VFMADD231PS Z18, Z24, Z19; \
 	VMOVUPS Z19, 0(R14)
-	FINISH_160()
+	FINISH_165()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -5249,7 +5130,7 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0_161(off, w) \
+#define FMA0_166(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z0; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z2; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z4; \
@@ -5261,8 +5142,8 @@ scaled0:
 	VFMADD231PS.BCST off(R12), w, Z16; \
 	VFMADD231PS.BCST off(R12)(R8*1), w, Z18; \
 	VFMADD231PS.BCST off(R12)(R8*2), w, Z20
-#define FMA0(off, w) FMA0_161(off, w)
-#define FMA1_162(off, w) \
+#define FMA0(off, w) FMA0_166(off, w)
+#define FMA1_167(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z3; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z5; \
@@ -5274,7 +5155,7 @@ scaled0:
 	VFMADD231PS.BCST off(R12), w, Z17; \
 	VFMADD231PS.BCST off(R12)(R8*1), w, Z19; \
 	VFMADD231PS.BCST off(R12)(R8*2), w, Z21
-#define FMA1(off, w) FMA1_162(off, w)
+#define FMA1(off, w) FMA1_167(off, w)
 // func mulExact4AVX512x11(a *mulArgs)
 TEXT ·mulExact4AVX512x11(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -5290,7 +5171,7 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-#define CLEARY_163() \
+#define CLEARY_168() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14); \
@@ -5314,12 +5195,12 @@ panel:
 	VMOVUPS Z0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_163()
+	CLEARY_168()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $2, CX
-#define CLEAR_164() \
+#define CLEAR_169() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -5342,7 +5223,7 @@ group0:
 	VPXORD Z19, Z19, Z19; \
 	VPXORD Z20, Z20, Z20; \
 	VPXORD Z21, Z21, Z21
-	CLEAR_164()
+	CLEAR_169()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -5375,7 +5256,7 @@ part0:
 	ADDQ $32, R12
 	DECQ CX
 	JNZ part0
-#define ADD_165() \
+#define ADD_170() \
 	VADDPS Z1, Z0, Z0; \
 	VADDPS Z3, Z2, Z2; \
 	VADDPS Z5, Z4, Z4; \
@@ -5387,7 +5268,7 @@ part0:
 	VADDPS Z17, Z16, Z16; \
 	VADDPS Z19, Z18, Z18; \
 	VADDPS Z21, Z20, Z20
-	ADD_165()
+	ADD_170()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -5401,7 +5282,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-#define FINISH_166() \
+#define FINISH_171() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Z26; \
@@ -5479,7 +5360,7 @@ scaled0:
 	VFMADD231PS Z26, Z25, Z21; \
 	VFMADD231PS Z20, Z24, Z21; \
 	VMOVUPS Z21, 0(R14)
-	FINISH_166()
+	FINISH_171()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -5491,7 +5372,7 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0_167(off, w) \
+#define FMA0_172(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z0; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z2; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z4; \
@@ -5504,8 +5385,8 @@ scaled0:
 	VFMADD231PS.BCST off(R12)(R8*1), w, Z18; \
 	VFMADD231PS.BCST off(R12)(R8*2), w, Z20; \
 	VFMADD231PS.BCST off(R12)(R9*1), w, Z22
-#define FMA0(off, w) FMA0_167(off, w)
-#define FMA1_168(off, w) \
+#define FMA0(off, w) FMA0_172(off, w)
+#define FMA1_173(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z3; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z5; \
@@ -5518,7 +5399,7 @@ scaled0:
 	VFMADD231PS.BCST off(R12)(R8*1), w, Z19; \
 	VFMADD231PS.BCST off(R12)(R8*2), w, Z21; \
 	VFMADD231PS.BCST off(R12)(R9*1), w, Z23
-#define FMA1(off, w) FMA1_168(off, w)
+#define FMA1(off, w) FMA1_173(off, w)
 // func mulExact4AVX512x12(a *mulArgs)
 TEXT ·mulExact4AVX512x12(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -5534,7 +5415,7 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-#define CLEARY_169() \
+#define CLEARY_174() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14); \
@@ -5560,12 +5441,12 @@ panel:
 	VMOVUPS Z0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_169()
+	CLEARY_174()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $2, CX
-#define CLEAR_170() \
+#define CLEAR_175() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -5590,7 +5471,7 @@ group0:
 	VPXORD Z21, Z21, Z21; \
 	VPXORD Z22, Z22, Z22; \
 	VPXORD Z23, Z23, Z23
-	CLEAR_170()
+	CLEAR_175()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -5623,7 +5504,7 @@ part0:
 	ADDQ $32, R12
 	DECQ CX
 	JNZ part0
-#define ADD_171() \
+#define ADD_176() \
 	VADDPS Z1, Z0, Z0; \
 	VADDPS Z3, Z2, Z2; \
 	VADDPS Z5, Z4, Z4; \
@@ -5636,7 +5517,7 @@ part0:
 	VADDPS Z19, Z18, Z18; \
 	VADDPS Z21, Z20, Z20; \
 	VADDPS Z23, Z22, Z22
-	ADD_171()
+	ADD_176()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -5650,7 +5531,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-#define FINISH_172() \
+#define FINISH_177() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Z26; \
@@ -5735,7 +5616,7 @@ scaled0:
 	VFMADD231PS Z26, Z25, Z23; \
 	VFMADD231PS Z22, Z24, Z23; \
 	VMOVUPS Z23, 0(R14)
-	FINISH_172()
+	FINISH_177()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -5747,8 +5628,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_113(off, w)
-#define FMA1(off, w) FMA1_114(off, w)
+#define FMA0(off, w) FMA0_118(off, w)
+#define FMA1(off, w) FMA1_119(off, w)
 // func mulExact8AVX512x1(a *mulArgs)
 TEXT ·mulExact8AVX512x1(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -5762,12 +5643,12 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_75()
+	CLEARY_78()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_14()
+	CLEAR_17()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -5789,7 +5670,7 @@ part0:
 	ADDQ $16, DX
 	DECQ CX
 	JNZ part0
-	ADD_115()
+	ADD_120()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -5803,7 +5684,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_116()
+	FINISH_121()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -5815,78 +5696,10 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_117(off, w)
-#define FMA1(off, w) FMA1_118(off, w)
+#define FMA0(off, w) FMA0_122(off, w)
+#define FMA1(off, w) FMA1_123(off, w)
 // func mulExact8AVX512x2(a *mulArgs)
 TEXT ·mulExact8AVX512x2(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	VPBROADCASTD low8<>(SB), Z30
-panel:
-	MOVQ mulArgs_x(AX), DX
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_sum(AX), R10
-	CLEARY_80()
-group0:
-	MOVQ ·weightsAhead(SB), R14
-	MOVQ mulArgs_lines(AX), CX
-	SHLQ $3, CX
-	CLEAR_32()
-part0:
-	PREFETCHT0 0(SI)(R14*1)
-	VMOVUPS 0(SI), Z24
-	VPANDD Z30, Z24, Z26
-	VCVTDQ2PS Z26, Z26
-	FMA0(0, Z26)
-	VPSRLD $8, Z24, Z26
-	VPANDD Z30, Z26, Z26
-	VCVTDQ2PS Z26, Z26
-	FMA1(4, Z26)
-	VPSRLD $16, Z24, Z26
-	VPANDD Z30, Z26, Z26
-	VCVTDQ2PS Z26, Z26
-	FMA0(8, Z26)
-	VPSRLD $24, Z24, Z26
-	VCVTDQ2PS Z26, Z26
-	FMA1(12, Z26)
-	ADDQ $64, SI
-	ADDQ $16, DX
-	DECQ CX
-	JNZ part0
-	ADD_119()
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide0
-	VPMOVZXWD 0(SI), Z24
-	VPSLLD $16, Z24, Z24
-	VPMOVZXWD 32(SI), Z25
-	VPSLLD $16, Z25, Z25
-	ADDQ $64, SI
-	JMP scaled0
-wide0:
-	VMOVUPS 0(SI), Z24
-	VMOVUPS 64(SI), Z25
-	ADDQ $128, SI
-scaled0:
-	FINISH_120()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group0
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef FMA0
-#undef FMA1
-#define FMA0(off, w) FMA0_121(off, w)
-#define FMA1(off, w) FMA1_122(off, w)
-// func mulExact8AVX512x3(a *mulArgs)
-TEXT ·mulExact8AVX512x3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -5903,7 +5716,7 @@ group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_50()
+	CLEAR_35()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -5925,7 +5738,7 @@ part0:
 	ADDQ $16, DX
 	DECQ CX
 	JNZ part0
-	ADD_123()
+	ADD_124()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -5939,7 +5752,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_124()
+	FINISH_125()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -5951,10 +5764,10 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_125(off, w)
-#define FMA1(off, w) FMA1_126(off, w)
-// func mulExact8AVX512x4(a *mulArgs)
-TEXT ·mulExact8AVX512x4(SB), NOSPLIT, $0-8
+#define FMA0(off, w) FMA0_126(off, w)
+#define FMA1(off, w) FMA1_127(off, w)
+// func mulExact8AVX512x3(a *mulArgs)
+TEXT ·mulExact8AVX512x3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -5971,7 +5784,7 @@ group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_68()
+	CLEAR_53()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -5993,7 +5806,7 @@ part0:
 	ADDQ $16, DX
 	DECQ CX
 	JNZ part0
-	ADD_127()
+	ADD_128()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -6007,7 +5820,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_128()
+	FINISH_129()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -6019,10 +5832,10 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_129(off, w)
-#define FMA1(off, w) FMA1_130(off, w)
-// func mulExact8AVX512x5(a *mulArgs)
-TEXT ·mulExact8AVX512x5(SB), NOSPLIT, $0-8
+#define FMA0(off, w) FMA0_130(off, w)
+#define FMA1(off, w) FMA1_131(off, w)
+// func mulExact8AVX512x4(a *mulArgs)
+TEXT ·mulExact8AVX512x4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -6032,7 +5845,6 @@ TEXT ·mulExact8AVX512x5(SB), NOSPLIT, $0-8
 	VPBROADCASTD low8<>(SB), Z30
 panel:
 	MOVQ mulArgs_x(AX), DX
-	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
 	CLEARY_95()
@@ -6040,7 +5852,7 @@ group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_131()
+	CLEAR_71()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -6060,7 +5872,6 @@ part0:
 	FMA1(12, Z26)
 	ADDQ $64, SI
 	ADDQ $16, DX
-	ADDQ $16, R15
 	DECQ CX
 	JNZ part0
 	ADD_132()
@@ -6091,8 +5902,8 @@ scaled0:
 #undef FMA1
 #define FMA0(off, w) FMA0_134(off, w)
 #define FMA1(off, w) FMA1_135(off, w)
-// func mulExact8AVX512x6(a *mulArgs)
-TEXT ·mulExact8AVX512x6(SB), NOSPLIT, $0-8
+// func mulExact8AVX512x5(a *mulArgs)
+TEXT ·mulExact8AVX512x5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -6161,8 +5972,8 @@ scaled0:
 #undef FMA1
 #define FMA0(off, w) FMA0_139(off, w)
 #define FMA1(off, w) FMA1_140(off, w)
-// func mulExact8AVX512x7(a *mulArgs)
-TEXT ·mulExact8AVX512x7(SB), NOSPLIT, $0-8
+// func mulExact8AVX512x6(a *mulArgs)
+TEXT ·mulExact8AVX512x6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -6231,8 +6042,8 @@ scaled0:
 #undef FMA1
 #define FMA0(off, w) FMA0_144(off, w)
 #define FMA1(off, w) FMA1_145(off, w)
-// func mulExact8AVX512x8(a *mulArgs)
-TEXT ·mulExact8AVX512x8(SB), NOSPLIT, $0-8
+// func mulExact8AVX512x7(a *mulArgs)
+TEXT ·mulExact8AVX512x7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -6301,6 +6112,76 @@ scaled0:
 #undef FMA1
 #define FMA0(off, w) FMA0_149(off, w)
 #define FMA1(off, w) FMA1_150(off, w)
+// func mulExact8AVX512x8(a *mulArgs)
+TEXT ·mulExact8AVX512x8(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	VPBROADCASTD low8<>(SB), Z30
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_sum(AX), R10
+	CLEARY_115()
+group0:
+	MOVQ ·weightsAhead(SB), R14
+	MOVQ mulArgs_lines(AX), CX
+	SHLQ $3, CX
+	CLEAR_151()
+part0:
+	PREFETCHT0 0(SI)(R14*1)
+	VMOVUPS 0(SI), Z24
+	VPANDD Z30, Z24, Z26
+	VCVTDQ2PS Z26, Z26
+	FMA0(0, Z26)
+	VPSRLD $8, Z24, Z26
+	VPANDD Z30, Z26, Z26
+	VCVTDQ2PS Z26, Z26
+	FMA1(4, Z26)
+	VPSRLD $16, Z24, Z26
+	VPANDD Z30, Z26, Z26
+	VCVTDQ2PS Z26, Z26
+	FMA0(8, Z26)
+	VPSRLD $24, Z24, Z26
+	VCVTDQ2PS Z26, Z26
+	FMA1(12, Z26)
+	ADDQ $64, SI
+	ADDQ $16, DX
+	ADDQ $16, R15
+	DECQ CX
+	JNZ part0
+	ADD_152()
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide0
+	VPMOVZXWD 0(SI), Z24
+	VPSLLD $16, Z24, Z24
+	VPMOVZXWD 32(SI), Z25
+	VPSLLD $16, Z25, Z25
+	ADDQ $64, SI
+	JMP scaled0
+wide0:
+	VMOVUPS 0(SI), Z24
+	VMOVUPS 64(SI), Z25
+	ADDQ $128, SI
+scaled0:
+	FINISH_153()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group0
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef FMA0
+#undef FMA1
+#define FMA0(off, w) FMA0_154(off, w)
+#define FMA1(off, w) FMA1_155(off, w)
 // func mulExact8AVX512x9(a *mulArgs)
 TEXT ·mulExact8AVX512x9(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6316,12 +6197,12 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_151()
+	CLEARY_156()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_152()
+	CLEAR_157()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -6345,7 +6226,7 @@ part0:
 	ADDQ $16, R12
 	DECQ CX
 	JNZ part0
-	ADD_153()
+	ADD_158()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -6359,7 +6240,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_154()
+	FINISH_159()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -6371,8 +6252,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_155(off, w)
-#define FMA1(off, w) FMA1_156(off, w)
+#define FMA0(off, w) FMA0_160(off, w)
+#define FMA1(off, w) FMA1_161(off, w)
 // func mulExact8AVX512x10(a *mulArgs)
 TEXT ·mulExact8AVX512x10(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6388,12 +6269,12 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_157()
+	CLEARY_162()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_158()
+	CLEAR_163()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -6417,7 +6298,7 @@ part0:
 	ADDQ $16, R12
 	DECQ CX
 	JNZ part0
-	ADD_159()
+	ADD_164()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -6431,7 +6312,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_160()
+	FINISH_165()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -6443,8 +6324,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_161(off, w)
-#define FMA1(off, w) FMA1_162(off, w)
+#define FMA0(off, w) FMA0_166(off, w)
+#define FMA1(off, w) FMA1_167(off, w)
 // func mulExact8AVX512x11(a *mulArgs)
 TEXT ·mulExact8AVX512x11(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6460,12 +6341,12 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_163()
+	CLEARY_168()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_164()
+	CLEAR_169()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -6489,7 +6370,7 @@ part0:
 	ADDQ $16, R12
 	DECQ CX
 	JNZ part0
-	ADD_165()
+	ADD_170()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -6503,7 +6384,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_166()
+	FINISH_171()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -6515,8 +6396,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_167(off, w)
-#define FMA1(off, w) FMA1_168(off, w)
+#define FMA0(off, w) FMA0_172(off, w)
+#define FMA1(off, w) FMA1_173(off, w)
 // func mulExact8AVX512x12(a *mulArgs)
 TEXT ·mulExact8AVX512x12(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6532,12 +6413,12 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_169()
+	CLEARY_174()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_170()
+	CLEAR_175()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -6561,7 +6442,7 @@ part0:
 	ADDQ $16, R12
 	DECQ CX
 	JNZ part0
-	ADD_171()
+	ADD_176()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -6575,7 +6456,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_172()
+	FINISH_177()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -6587,8 +6468,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_113(off, w)
-#define FMA1(off, w) FMA1_114(off, w)
+#define FMA0(off, w) FMA0_118(off, w)
+#define FMA1(off, w) FMA1_119(off, w)
 // func mulBF16AVX512x1(a *mulArgs)
 TEXT ·mulBF16AVX512x1(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6601,7 +6482,7 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_14()
+	CLEAR_17()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -6619,7 +6500,7 @@ part0:
 	ADDQ $16, DX
 	DECQ BX
 	JNZ part0
-	ADD_115()
+	ADD_120()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ $64, DI
@@ -6630,8 +6511,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_117(off, w)
-#define FMA1(off, w) FMA1_118(off, w)
+#define FMA0(off, w) FMA0_122(off, w)
+#define FMA1(off, w) FMA1_123(off, w)
 // func mulBF16AVX512x2(a *mulArgs)
 TEXT ·mulBF16AVX512x2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6644,7 +6525,7 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_32()
+	CLEAR_35()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -6662,7 +6543,7 @@ part0:
 	ADDQ $16, DX
 	DECQ BX
 	JNZ part0
-	ADD_119()
+	ADD_124()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -6675,8 +6556,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_121(off, w)
-#define FMA1(off, w) FMA1_122(off, w)
+#define FMA0(off, w) FMA0_126(off, w)
+#define FMA1(off, w) FMA1_127(off, w)
 // func mulBF16AVX512x3(a *mulArgs)
 TEXT ·mulBF16AVX512x3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6689,7 +6570,7 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_50()
+	CLEAR_53()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -6707,7 +6588,7 @@ part0:
 	ADDQ $16, DX
 	DECQ BX
 	JNZ part0
-	ADD_123()
+	ADD_128()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -6722,8 +6603,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_125(off, w)
-#define FMA1(off, w) FMA1_126(off, w)
+#define FMA0(off, w) FMA0_130(off, w)
+#define FMA1(off, w) FMA1_131(off, w)
 // func mulBF16AVX512x4(a *mulArgs)
 TEXT ·mulBF16AVX512x4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6736,7 +6617,7 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_68()
+	CLEAR_71()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -6752,57 +6633,6 @@ part0:
 	FMA1(12, Z26)
 	ADDQ $128, SI
 	ADDQ $16, DX
-	DECQ BX
-	JNZ part0
-	ADD_127()
-	LEAQ (DI), R14
-	VMOVUPS Z0, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z2, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z4, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z6, 0(R14)
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef FMA0
-#undef FMA1
-#define FMA0(off, w) FMA0_129(off, w)
-#define FMA1(off, w) FMA1_130(off, w)
-// func mulBF16AVX512x5(a *mulArgs)
-TEXT ·mulBF16AVX512x5(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	VPBROADCASTD high16<>(SB), Z30
-panel:
-	MOVQ mulArgs_x(AX), DX
-	LEAQ (DX)(R8*4), R15
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ ·weightsAhead(SB), R14
-	CLEAR_131()
-part0:
-	PREFETCHT0 0(SI)(R14*1)
-	VMOVUPS 0(SI), Z24
-	VPSLLD $16, Z24, Z26
-	FMA0(0, Z26)
-	VPANDD Z30, Z24, Z26
-	FMA1(4, Z26)
-	PREFETCHT0 64(SI)(R14*1)
-	VMOVUPS 64(SI), Z24
-	VPSLLD $16, Z24, Z26
-	FMA0(8, Z26)
-	VPANDD Z30, Z24, Z26
-	FMA1(12, Z26)
-	ADDQ $128, SI
-	ADDQ $16, DX
-	ADDQ $16, R15
 	DECQ BX
 	JNZ part0
 	ADD_132()
@@ -6814,8 +6644,6 @@ part0:
 	VMOVUPS Z4, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
 	VMOVUPS Z6, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z8, 0(R14)
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -6826,8 +6654,8 @@ part0:
 #undef FMA1
 #define FMA0(off, w) FMA0_134(off, w)
 #define FMA1(off, w) FMA1_135(off, w)
-// func mulBF16AVX512x6(a *mulArgs)
-TEXT ·mulBF16AVX512x6(SB), NOSPLIT, $0-8
+// func mulBF16AVX512x5(a *mulArgs)
+TEXT ·mulBF16AVX512x5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -6869,8 +6697,6 @@ part0:
 	VMOVUPS Z6, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
 	VMOVUPS Z8, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z10, 0(R14)
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -6881,8 +6707,8 @@ part0:
 #undef FMA1
 #define FMA0(off, w) FMA0_139(off, w)
 #define FMA1(off, w) FMA1_140(off, w)
-// func mulBF16AVX512x7(a *mulArgs)
-TEXT ·mulBF16AVX512x7(SB), NOSPLIT, $0-8
+// func mulBF16AVX512x6(a *mulArgs)
+TEXT ·mulBF16AVX512x6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -6926,8 +6752,6 @@ part0:
 	VMOVUPS Z8, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
 	VMOVUPS Z10, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z12, 0(R14)
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -6938,8 +6762,8 @@ part0:
 #undef FMA1
 #define FMA0(off, w) FMA0_144(off, w)
 #define FMA1(off, w) FMA1_145(off, w)
-// func mulBF16AVX512x8(a *mulArgs)
-TEXT ·mulBF16AVX512x8(SB), NOSPLIT, $0-8
+// func mulBF16AVX512x7(a *mulArgs)
+TEXT ·mulBF16AVX512x7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -6985,8 +6809,6 @@ part0:
 	VMOVUPS Z10, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
 	VMOVUPS Z12, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z14, 0(R14)
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -6997,6 +6819,65 @@ part0:
 #undef FMA1
 #define FMA0(off, w) FMA0_149(off, w)
 #define FMA1(off, w) FMA1_150(off, w)
+// func mulBF16AVX512x8(a *mulArgs)
+TEXT ·mulBF16AVX512x8(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	VPBROADCASTD high16<>(SB), Z30
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ ·weightsAhead(SB), R14
+	CLEAR_151()
+part0:
+	PREFETCHT0 0(SI)(R14*1)
+	VMOVUPS 0(SI), Z24
+	VPSLLD $16, Z24, Z26
+	FMA0(0, Z26)
+	VPANDD Z30, Z24, Z26
+	FMA1(4, Z26)
+	PREFETCHT0 64(SI)(R14*1)
+	VMOVUPS 64(SI), Z24
+	VPSLLD $16, Z24, Z26
+	FMA0(8, Z26)
+	VPANDD Z30, Z24, Z26
+	FMA1(12, Z26)
+	ADDQ $128, SI
+	ADDQ $16, DX
+	ADDQ $16, R15
+	DECQ BX
+	JNZ part0
+	ADD_152()
+	LEAQ (DI), R14
+	VMOVUPS Z0, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z2, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z4, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z6, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z8, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z10, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z12, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z14, 0(R14)
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef FMA0
+#undef FMA1
+#define FMA0(off, w) FMA0_154(off, w)
+#define FMA1(off, w) FMA1_155(off, w)
 // func mulBF16AVX512x9(a *mulArgs)
 TEXT ·mulBF16AVX512x9(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7011,7 +6892,7 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_152()
+	CLEAR_157()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -7031,7 +6912,7 @@ part0:
 	ADDQ $16, R12
 	DECQ BX
 	JNZ part0
-	ADD_153()
+	ADD_158()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -7058,8 +6939,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_155(off, w)
-#define FMA1(off, w) FMA1_156(off, w)
+#define FMA0(off, w) FMA0_160(off, w)
+#define FMA1(off, w) FMA1_161(off, w)
 // func mulBF16AVX512x10(a *mulArgs)
 TEXT ·mulBF16AVX512x10(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7074,7 +6955,7 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_158()
+	CLEAR_163()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -7094,7 +6975,7 @@ part0:
 	ADDQ $16, R12
 	DECQ BX
 	JNZ part0
-	ADD_159()
+	ADD_164()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -7123,8 +7004,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_161(off, w)
-#define FMA1(off, w) FMA1_162(off, w)
+#define FMA0(off, w) FMA0_166(off, w)
+#define FMA1(off, w) FMA1_167(off, w)
 // func mulBF16AVX512x11(a *mulArgs)
 TEXT ·mulBF16AVX512x11(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7139,7 +7020,7 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_164()
+	CLEAR_169()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -7159,7 +7040,7 @@ part0:
 	ADDQ $16, R12
 	DECQ BX
 	JNZ part0
-	ADD_165()
+	ADD_170()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -7190,8 +7071,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_167(off, w)
-#define FMA1(off, w) FMA1_168(off, w)
+#define FMA0(off, w) FMA0_172(off, w)
+#define FMA1(off, w) FMA1_173(off, w)
 // func mulBF16AVX512x12(a *mulArgs)
 TEXT ·mulBF16AVX512x12(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7206,7 +7087,7 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_170()
+	CLEAR_175()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -7226,7 +7107,7 @@ part0:
 	ADDQ $16, R12
 	DECQ BX
 	JNZ part0
-	ADD_171()
+	ADD_176()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -7259,8 +7140,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_113(off, w)
-#define FMA1(off, w) FMA1_114(off, w)
+#define FMA0(off, w) FMA0_118(off, w)
+#define FMA1(off, w) FMA1_119(off, w)
 // func mulF32AVX512x1(a *mulArgs)
 TEXT ·mulF32AVX512x1(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7271,7 +7152,7 @@ TEXT ·mulF32AVX512x1(SB), NOSPLIT, $0-8
 panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
-	CLEAR_14()
+	CLEAR_17()
 part0:
 	VMOVUPS 0(SI), Z26
 	FMA0(0, Z26)
@@ -7285,7 +7166,7 @@ part0:
 	ADDQ $16, DX
 	DECQ BX
 	JNZ part0
-	ADD_115()
+	ADD_120()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ $64, DI
@@ -7296,8 +7177,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_117(off, w)
-#define FMA1(off, w) FMA1_118(off, w)
+#define FMA0(off, w) FMA0_122(off, w)
+#define FMA1(off, w) FMA1_123(off, w)
 // func mulF32AVX512x2(a *mulArgs)
 TEXT ·mulF32AVX512x2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7309,7 +7190,7 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_32()
+	CLEAR_35()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z26
@@ -7327,7 +7208,7 @@ part0:
 	ADDQ $16, DX
 	DECQ BX
 	JNZ part0
-	ADD_119()
+	ADD_124()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -7340,8 +7221,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_121(off, w)
-#define FMA1(off, w) FMA1_122(off, w)
+#define FMA0(off, w) FMA0_126(off, w)
+#define FMA1(off, w) FMA1_127(off, w)
 // func mulF32AVX512x3(a *mulArgs)
 TEXT ·mulF32AVX512x3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7353,7 +7234,7 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_50()
+	CLEAR_53()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z26
@@ -7371,7 +7252,7 @@ part0:
 	ADDQ $16, DX
 	DECQ BX
 	JNZ part0
-	ADD_123()
+	ADD_128()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -7386,8 +7267,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_125(off, w)
-#define FMA1(off, w) FMA1_126(off, w)
+#define FMA0(off, w) FMA0_130(off, w)
+#define FMA1(off, w) FMA1_131(off, w)
 // func mulF32AVX512x4(a *mulArgs)
 TEXT ·mulF32AVX512x4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7399,7 +7280,7 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_68()
+	CLEAR_71()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z26
@@ -7415,56 +7296,6 @@ part0:
 	FMA1(12, Z26)
 	ADDQ $256, SI
 	ADDQ $16, DX
-	DECQ BX
-	JNZ part0
-	ADD_127()
-	LEAQ (DI), R14
-	VMOVUPS Z0, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z2, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z4, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z6, 0(R14)
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef FMA0
-#undef FMA1
-#define FMA0(off, w) FMA0_129(off, w)
-#define FMA1(off, w) FMA1_130(off, w)
-// func mulF32AVX512x5(a *mulArgs)
-TEXT ·mulF32AVX512x5(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-panel:
-	MOVQ mulArgs_x(AX), DX
-	LEAQ (DX)(R8*4), R15
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ ·weightsAhead(SB), R14
-	CLEAR_131()
-part0:
-	PREFETCHT0 0(SI)(R14*1)
-	VMOVUPS 0(SI), Z26
-	FMA0(0, Z26)
-	PREFETCHT0 64(SI)(R14*1)
-	VMOVUPS 64(SI), Z26
-	FMA1(4, Z26)
-	PREFETCHT0 128(SI)(R14*1)
-	VMOVUPS 128(SI), Z26
-	FMA0(8, Z26)
-	PREFETCHT0 192(SI)(R14*1)
-	VMOVUPS 192(SI), Z26
-	FMA1(12, Z26)
-	ADDQ $256, SI
-	ADDQ $16, DX
-	ADDQ $16, R15
 	DECQ BX
 	JNZ part0
 	ADD_132()
@@ -7476,8 +7307,6 @@ part0:
 	VMOVUPS Z4, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
 	VMOVUPS Z6, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z8, 0(R14)
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -7488,8 +7317,8 @@ part0:
 #undef FMA1
 #define FMA0(off, w) FMA0_134(off, w)
 #define FMA1(off, w) FMA1_135(off, w)
-// func mulF32AVX512x6(a *mulArgs)
-TEXT ·mulF32AVX512x6(SB), NOSPLIT, $0-8
+// func mulF32AVX512x5(a *mulArgs)
+TEXT ·mulF32AVX512x5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -7530,8 +7359,6 @@ part0:
 	VMOVUPS Z6, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
 	VMOVUPS Z8, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z10, 0(R14)
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -7542,8 +7369,8 @@ part0:
 #undef FMA1
 #define FMA0(off, w) FMA0_139(off, w)
 #define FMA1(off, w) FMA1_140(off, w)
-// func mulF32AVX512x7(a *mulArgs)
-TEXT ·mulF32AVX512x7(SB), NOSPLIT, $0-8
+// func mulF32AVX512x6(a *mulArgs)
+TEXT ·mulF32AVX512x6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -7586,8 +7413,6 @@ part0:
 	VMOVUPS Z8, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
 	VMOVUPS Z10, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z12, 0(R14)
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -7598,8 +7423,8 @@ part0:
 #undef FMA1
 #define FMA0(off, w) FMA0_144(off, w)
 #define FMA1(off, w) FMA1_145(off, w)
-// func mulF32AVX512x8(a *mulArgs)
-TEXT ·mulF32AVX512x8(SB), NOSPLIT, $0-8
+// func mulF32AVX512x7(a *mulArgs)
+TEXT ·mulF32AVX512x7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -7644,8 +7469,6 @@ part0:
 	VMOVUPS Z10, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
 	VMOVUPS Z12, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z14, 0(R14)
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -7656,6 +7479,64 @@ part0:
 #undef FMA1
 #define FMA0(off, w) FMA0_149(off, w)
 #define FMA1(off, w) FMA1_150(off, w)
+// func mulF32AVX512x8(a *mulArgs)
+TEXT ·mulF32AVX512x8(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ ·weightsAhead(SB), R14
+	CLEAR_151()
+part0:
+	PREFETCHT0 0(SI)(R14*1)
+	VMOVUPS 0(SI), Z26
+	FMA0(0, Z26)
+	PREFETCHT0 64(SI)(R14*1)
+	VMOVUPS 64(SI), Z26
+	FMA1(4, Z26)
+	PREFETCHT0 128(SI)(R14*1)
+	VMOVUPS 128(SI), Z26
+	FMA0(8, Z26)
+	PREFETCHT0 192(SI)(R14*1)
+	VMOVUPS 192(SI), Z26
+	FMA1(12, Z26)
+	ADDQ $256, SI
+	ADDQ $16, DX
+	ADDQ $16, R15
+	DECQ BX
+	JNZ part0
+	ADD_152()
+	LEAQ (DI), R14
+	VMOVUPS Z0, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z2, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z4, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z6, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z8, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z10, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z12, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z14, 0(R14)
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef FMA0
+#undef FMA1
+#define FMA0(off, w) FMA0_154(off, w)
+#define FMA1(off, w) FMA1_155(off, w)
 // func mulF32AVX512x9(a *mulArgs)
 TEXT ·mulF32AVX512x9(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7669,7 +7550,7 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_152()
+	CLEAR_157()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z26
@@ -7689,7 +7570,7 @@ part0:
 	ADDQ $16, R12
 	DECQ BX
 	JNZ part0
-	ADD_153()
+	ADD_158()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -7716,8 +7597,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_155(off, w)
-#define FMA1(off, w) FMA1_156(off, w)
+#define FMA0(off, w) FMA0_160(off, w)
+#define FMA1(off, w) FMA1_161(off, w)
 // func mulF32AVX512x10(a *mulArgs)
 TEXT ·mulF32AVX512x10(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7731,7 +7612,7 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_158()
+	CLEAR_163()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z26
@@ -7751,7 +7632,7 @@ part0:
 	ADDQ $16, R12
 	DECQ BX
 	JNZ part0
-	ADD_159()
+	ADD_164()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -7780,8 +7661,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_161(off, w)
-#define FMA1(off, w) FMA1_162(off, w)
+#define FMA0(off, w) FMA0_166(off, w)
+#define FMA1(off, w) FMA1_167(off, w)
 // func mulF32AVX512x11(a *mulArgs)
 TEXT ·mulF32AVX512x11(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7795,7 +7676,7 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_164()
+	CLEAR_169()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z26
@@ -7815,7 +7696,7 @@ part0:
 	ADDQ $16, R12
 	DECQ BX
 	JNZ part0
-	ADD_165()
+	ADD_170()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -7846,8 +7727,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_167(off, w)
-#define FMA1(off, w) FMA1_168(off, w)
+#define FMA0(off, w) FMA0_172(off, w)
+#define FMA1(off, w) FMA1_173(off, w)
 // func mulF32AVX512x12(a *mulArgs)
 TEXT ·mulF32AVX512x12(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7861,7 +7742,7 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_170()
+	CLEAR_175()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z26
@@ -7881,7 +7762,7 @@ part0:
 	ADDQ $16, R12
 	DECQ BX
 	JNZ part0
-	ADD_171()
+	ADD_176()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -7914,8 +7795,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_113(off, w)
-#define FMA1(off, w) FMA1_114(off, w)
+#define FMA0(off, w) FMA0_118(off, w)
+#define FMA1(off, w) FMA1_119(off, w)
 // func mulFloatE4M3AVX512x1(a *mulArgs)
 TEXT ·mulFloatE4M3AVX512x1(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7930,12 +7811,12 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_75()
+	CLEARY_78()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_14()
+	CLEAR_17()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -7960,17 +7841,17 @@ part0:
 	ADDQ $16, DX
 	DECQ CX
 	JNZ part0
-	ADD_115()
+	ADD_120()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_173() \
+#define FINISH_178() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
 	VFMADD231PS Z0, Z24, Z1; \
 	VMOVUPS Z1, 0(R14)
-	FINISH_173()
+	FINISH_178()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -7982,83 +7863,10 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_117(off, w)
-#define FMA1(off, w) FMA1_118(off, w)
+#define FMA0(off, w) FMA0_122(off, w)
+#define FMA1(off, w) FMA1_123(off, w)
 // func mulFloatE4M3AVX512x2(a *mulArgs)
 TEXT ·mulFloatE4M3AVX512x2(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	VPBROADCASTD e4m3<>(SB), Z30
-	VPBROADCASTD two120<>(SB), Z31
-panel:
-	MOVQ mulArgs_x(AX), DX
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_sum(AX), R10
-	CLEARY_80()
-group0:
-	MOVQ ·weightsAhead(SB), R14
-	MOVQ mulArgs_lines(AX), CX
-	SHLQ $3, CX
-	CLEAR_32()
-part0:
-	PREFETCHT0 0(SI)(R14*1)
-	VMOVUPS 0(SI), Z24
-	VPSLLW $8, Z24, Z25
-	VPSRAW $4, Z25, Z25
-	VPSLLD $16, Z25, Z26
-	VPANDD Z30, Z26, Z26
-	VMULPS Z31, Z26, Z26
-	FMA0(0, Z26)
-	VPANDD Z30, Z25, Z26
-	VMULPS Z31, Z26, Z26
-	FMA0(8, Z26)
-	VPSRAW $4, Z24, Z24
-	VPSLLD $16, Z24, Z26
-	VPANDD Z30, Z26, Z26
-	VMULPS Z31, Z26, Z26
-	FMA1(4, Z26)
-	VPANDD Z30, Z24, Z26
-	VMULPS Z31, Z26, Z26
-	FMA1(12, Z26)
-	ADDQ $64, SI
-	ADDQ $16, DX
-	DECQ CX
-	JNZ part0
-	ADD_119()
-	VPMOVZXWD 0(SI), Z24
-	VPSLLD $16, Z24, Z24
-	ADDQ $32, SI
-#define FINISH_174() \
-	LEAQ (DI), R14; \
-	MOVQ R10, CX; \
-	VMOVUPS 0(R14), Z1; \
-	VFMADD231PS Z0, Z24, Z1; \
-	VMOVUPS Z1, 0(R14); \
-	ADDQ R13, CX; \
-	ADDQ mulArgs_yStride(AX), R14; \
-	VMOVUPS 0(R14), Z3; \
-	VFMADD231PS Z2, Z24, Z3; \
-	VMOVUPS Z3, 0(R14)
-	FINISH_174()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group0
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef FMA0
-#undef FMA1
-#define FMA0(off, w) FMA0_121(off, w)
-#define FMA1(off, w) FMA1_122(off, w)
-// func mulFloatE4M3AVX512x3(a *mulArgs)
-TEXT ·mulFloatE4M3AVX512x3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -8076,7 +7884,7 @@ group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_50()
+	CLEAR_35()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -8101,11 +7909,11 @@ part0:
 	ADDQ $16, DX
 	DECQ CX
 	JNZ part0
-	ADD_123()
+	ADD_124()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_175() \
+#define FINISH_179() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
@@ -8115,13 +7923,8 @@ part0:
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS 0(R14), Z3; \
 	VFMADD231PS Z2, Z24, Z3; \
-	VMOVUPS Z3, 0(R14); \
-	ADDQ R13, CX; \
-	ADDQ mulArgs_yStride(AX), R14; \
-	VMOVUPS 0(R14), Z5; \
-	VFMADD231PS Z4, Z24, Z5; \
-	VMOVUPS Z5, 0(R14)
-	FINISH_175()
+	VMOVUPS Z3, 0(R14)
+	FINISH_179()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -8133,10 +7936,10 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_125(off, w)
-#define FMA1(off, w) FMA1_126(off, w)
-// func mulFloatE4M3AVX512x4(a *mulArgs)
-TEXT ·mulFloatE4M3AVX512x4(SB), NOSPLIT, $0-8
+#define FMA0(off, w) FMA0_126(off, w)
+#define FMA1(off, w) FMA1_127(off, w)
+// func mulFloatE4M3AVX512x3(a *mulArgs)
+TEXT ·mulFloatE4M3AVX512x3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -8154,7 +7957,7 @@ group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_68()
+	CLEAR_53()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -8179,11 +7982,89 @@ part0:
 	ADDQ $16, DX
 	DECQ CX
 	JNZ part0
-	ADD_127()
+	ADD_128()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_176() \
+#define FINISH_180() \
+	LEAQ (DI), R14; \
+	MOVQ R10, CX; \
+	VMOVUPS 0(R14), Z1; \
+	VFMADD231PS Z0, Z24, Z1; \
+	VMOVUPS Z1, 0(R14); \
+	ADDQ R13, CX; \
+	ADDQ mulArgs_yStride(AX), R14; \
+	VMOVUPS 0(R14), Z3; \
+	VFMADD231PS Z2, Z24, Z3; \
+	VMOVUPS Z3, 0(R14); \
+	ADDQ R13, CX; \
+	ADDQ mulArgs_yStride(AX), R14; \
+	VMOVUPS 0(R14), Z5; \
+	VFMADD231PS Z4, Z24, Z5; \
+	VMOVUPS Z5, 0(R14)
+	FINISH_180()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group0
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef FMA0
+#undef FMA1
+#define FMA0(off, w) FMA0_130(off, w)
+#define FMA1(off, w) FMA1_131(off, w)
+// func mulFloatE4M3AVX512x4(a *mulArgs)
+TEXT ·mulFloatE4M3AVX512x4(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	VPBROADCASTD e4m3<>(SB), Z30
+	VPBROADCASTD two120<>(SB), Z31
+panel:
+	MOVQ mulArgs_x(AX), DX
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_sum(AX), R10
+	CLEARY_95()
+group0:
+	MOVQ ·weightsAhead(SB), R14
+	MOVQ mulArgs_lines(AX), CX
+	SHLQ $3, CX
+	CLEAR_71()
+part0:
+	PREFETCHT0 0(SI)(R14*1)
+	VMOVUPS 0(SI), Z24
+	VPSLLW $8, Z24, Z25
+	VPSRAW $4, Z25, Z25
+	VPSLLD $16, Z25, Z26
+	VPANDD Z30, Z26, Z26
+	VMULPS Z31, Z26, Z26
+	FMA0(0, Z26)
+	VPANDD Z30, Z25, Z26
+	VMULPS Z31, Z26, Z26
+	FMA0(8, Z26)
+	VPSRAW $4, Z24, Z24
+	VPSLLD $16, Z24, Z26
+	VPANDD Z30, Z26, Z26
+	VMULPS Z31, Z26, Z26
+	FMA1(4, Z26)
+	VPANDD Z30, Z24, Z26
+	VMULPS Z31, Z26, Z26
+	FMA1(12, Z26)
+	ADDQ $64, SI
+	ADDQ $16, DX
+	DECQ CX
+	JNZ part0
+	ADD_132()
+	VPMOVZXWD 0(SI), Z24
+	VPSLLD $16, Z24, Z24
+	ADDQ $32, SI
+#define FINISH_181() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
@@ -8204,97 +8085,7 @@ part0:
 	VMOVUPS 0(R14), Z7; \
 	VFMADD231PS Z6, Z24, Z7; \
 	VMOVUPS Z7, 0(R14)
-	FINISH_176()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group0
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef FMA0
-#undef FMA1
-#define FMA0(off, w) FMA0_129(off, w)
-#define FMA1(off, w) FMA1_130(off, w)
-// func mulFloatE4M3AVX512x5(a *mulArgs)
-TEXT ·mulFloatE4M3AVX512x5(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	VPBROADCASTD e4m3<>(SB), Z30
-	VPBROADCASTD two120<>(SB), Z31
-panel:
-	MOVQ mulArgs_x(AX), DX
-	LEAQ (DX)(R8*4), R15
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_sum(AX), R10
-	CLEARY_95()
-group0:
-	MOVQ ·weightsAhead(SB), R14
-	MOVQ mulArgs_lines(AX), CX
-	SHLQ $3, CX
-	CLEAR_131()
-part0:
-	PREFETCHT0 0(SI)(R14*1)
-	VMOVUPS 0(SI), Z24
-	VPSLLW $8, Z24, Z25
-	VPSRAW $4, Z25, Z25
-	VPSLLD $16, Z25, Z26
-	VPANDD Z30, Z26, Z26
-	VMULPS Z31, Z26, Z26
-	FMA0(0, Z26)
-	VPANDD Z30, Z25, Z26
-	VMULPS Z31, Z26, Z26
-	FMA0(8, Z26)
-	VPSRAW $4, Z24, Z24
-	VPSLLD $16, Z24, Z26
-	VPANDD Z30, Z26, Z26
-	VMULPS Z31, Z26, Z26
-	FMA1(4, Z26)
-	VPANDD Z30, Z24, Z26
-	VMULPS Z31, Z26, Z26
-	FMA1(12, Z26)
-	ADDQ $64, SI
-	ADDQ $16, DX
-	ADDQ $16, R15
-	DECQ CX
-	JNZ part0
-	ADD_132()
-	VPMOVZXWD 0(SI), Z24
-	VPSLLD $16, Z24, Z24
-	ADDQ $32, SI
-#define FINISH_177() \
-	LEAQ (DI), R14; \
-	MOVQ R10, CX; \
-	VMOVUPS 0(R14), Z1; \
-	VFMADD231PS Z0, Z24, Z1; \
-	VMOVUPS Z1, 0(R14); \
-	ADDQ R13, CX; \
-	ADDQ mulArgs_yStride(AX), R14; \
-	VMOVUPS 0(R14), Z3; \
-	VFMADD231PS Z2, Z24, Z3; \
-	VMOVUPS Z3, 0(R14); \
-	ADDQ R13, CX; \
-	ADDQ mulArgs_yStride(AX), R14; \
-	VMOVUPS 0(R14), Z5; \
-	VFMADD231PS Z4, Z24, Z5; \
-	VMOVUPS Z5, 0(R14); \
-	ADDQ R13, CX; \
-	ADDQ mulArgs_yStride(AX), R14; \
-	VMOVUPS 0(R14), Z7; \
-	VFMADD231PS Z6, Z24, Z7; \
-	VMOVUPS Z7, 0(R14); \
-	ADDQ R13, CX; \
-	ADDQ mulArgs_yStride(AX), R14; \
-	VMOVUPS 0(R14), Z9; \
-	VFMADD231PS Z8, Z24, Z9; \
-	VMOVUPS Z9, 0(R14)
-	FINISH_177()
+	FINISH_181()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -8308,8 +8099,8 @@ part0:
 #undef FMA1
 #define FMA0(off, w) FMA0_134(off, w)
 #define FMA1(off, w) FMA1_135(off, w)
-// func mulFloatE4M3AVX512x6(a *mulArgs)
-TEXT ·mulFloatE4M3AVX512x6(SB), NOSPLIT, $0-8
+// func mulFloatE4M3AVX512x5(a *mulArgs)
+TEXT ·mulFloatE4M3AVX512x5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -8358,7 +8149,7 @@ part0:
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_178() \
+#define FINISH_182() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
@@ -8383,13 +8174,8 @@ part0:
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS 0(R14), Z9; \
 	VFMADD231PS Z8, Z24, Z9; \
-	VMOVUPS Z9, 0(R14); \
-	ADDQ R13, CX; \
-	ADDQ mulArgs_yStride(AX), R14; \
-	VMOVUPS 0(R14), Z11; \
-	VFMADD231PS Z10, Z24, Z11; \
-	VMOVUPS Z11, 0(R14)
-	FINISH_178()
+	VMOVUPS Z9, 0(R14)
+	FINISH_182()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -8403,8 +8189,8 @@ part0:
 #undef FMA1
 #define FMA0(off, w) FMA0_139(off, w)
 #define FMA1(off, w) FMA1_140(off, w)
-// func mulFloatE4M3AVX512x7(a *mulArgs)
-TEXT ·mulFloatE4M3AVX512x7(SB), NOSPLIT, $0-8
+// func mulFloatE4M3AVX512x6(a *mulArgs)
+TEXT ·mulFloatE4M3AVX512x6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -8453,7 +8239,7 @@ part0:
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_179() \
+#define FINISH_183() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
@@ -8483,13 +8269,8 @@ part0:
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS 0(R14), Z11; \
 	VFMADD231PS Z10, Z24, Z11; \
-	VMOVUPS Z11, 0(R14); \
-	ADDQ R13, CX; \
-	ADDQ mulArgs_yStride(AX), R14; \
-	VMOVUPS 0(R14), Z13; \
-	VFMADD231PS Z12, Z24, Z13; \
-	VMOVUPS Z13, 0(R14)
-	FINISH_179()
+	VMOVUPS Z11, 0(R14)
+	FINISH_183()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -8503,8 +8284,8 @@ part0:
 #undef FMA1
 #define FMA0(off, w) FMA0_144(off, w)
 #define FMA1(off, w) FMA1_145(off, w)
-// func mulFloatE4M3AVX512x8(a *mulArgs)
-TEXT ·mulFloatE4M3AVX512x8(SB), NOSPLIT, $0-8
+// func mulFloatE4M3AVX512x7(a *mulArgs)
+TEXT ·mulFloatE4M3AVX512x7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -8553,7 +8334,107 @@ part0:
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_180() \
+#define FINISH_184() \
+	LEAQ (DI), R14; \
+	MOVQ R10, CX; \
+	VMOVUPS 0(R14), Z1; \
+	VFMADD231PS Z0, Z24, Z1; \
+	VMOVUPS Z1, 0(R14); \
+	ADDQ R13, CX; \
+	ADDQ mulArgs_yStride(AX), R14; \
+	VMOVUPS 0(R14), Z3; \
+	VFMADD231PS Z2, Z24, Z3; \
+	VMOVUPS Z3, 0(R14); \
+	ADDQ R13, CX; \
+	ADDQ mulArgs_yStride(AX), R14; \
+	VMOVUPS 0(R14), Z5; \
+	VFMADD231PS Z4, Z24, Z5; \
+	VMOVUPS Z5, 0(R14); \
+	ADDQ R13, CX; \
+	ADDQ mulArgs_yStride(AX), R14; \
+	VMOVUPS 0(R14), Z7; \
+	VFMADD231PS Z6, Z24, Z7; \
+	VMOVUPS Z7, 0(R14); \
+	ADDQ R13, CX; \
+	ADDQ mulArgs_yStride(AX), R14; \
+	VMOVUPS 0(R14), Z9; \
+	VFMADD231PS Z8, Z24, Z9; \
+	VMOVUPS Z9, 0(R14); \
+	ADDQ R13, CX; \
+	ADDQ mulArgs_yStride(AX), R14; \
+	VMOVUPS 0(R14), Z11; \
+	VFMADD231PS Z10, Z24, Z11; \
+	VMOVUPS Z11, 0(R14); \
+	ADDQ R13, CX; \
+	ADDQ mulArgs_yStride(AX), R14; \
+	VMOVUPS 0(R14), Z13; \
+	VFMADD231PS Z12, Z24, Z13; \
+	VMOVUPS Z13, 0(R14)
+	FINISH_184()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group0
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef FMA0
+#undef FMA1
+#define FMA0(off, w) FMA0_149(off, w)
+#define FMA1(off, w) FMA1_150(off, w)
+// func mulFloatE4M3AVX512x8(a *mulArgs)
+TEXT ·mulFloatE4M3AVX512x8(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	VPBROADCASTD e4m3<>(SB), Z30
+	VPBROADCASTD two120<>(SB), Z31
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_sum(AX), R10
+	CLEARY_115()
+group0:
+	MOVQ ·weightsAhead(SB), R14
+	MOVQ mulArgs_lines(AX), CX
+	SHLQ $3, CX
+	CLEAR_151()
+part0:
+	PREFETCHT0 0(SI)(R14*1)
+	VMOVUPS 0(SI), Z24
+	VPSLLW $8, Z24, Z25
+	VPSRAW $4, Z25, Z25
+	VPSLLD $16, Z25, Z26
+	VPANDD Z30, Z26, Z26
+	VMULPS Z31, Z26, Z26
+	FMA0(0, Z26)
+	VPANDD Z30, Z25, Z26
+	VMULPS Z31, Z26, Z26
+	FMA0(8, Z26)
+	VPSRAW $4, Z24, Z24
+	VPSLLD $16, Z24, Z26
+	VPANDD Z30, Z26, Z26
+	VMULPS Z31, Z26, Z26
+	FMA1(4, Z26)
+	VPANDD Z30, Z24, Z26
+	VMULPS Z31, Z26, Z26
+	FMA1(12, Z26)
+	ADDQ $64, SI
+	ADDQ $16, DX
+	ADDQ $16, R15
+	DECQ CX
+	JNZ part0
+	ADD_152()
+	VPMOVZXWD 0(SI), Z24
+	VPSLLD $16, Z24, Z24
+	ADDQ $32, SI
+#define FINISH_185() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
@@ -8594,7 +8475,7 @@ part0:
 	VMOVUPS 0(R14), Z15; \
 	VFMADD231PS Z14, Z24, Z15; \
 	VMOVUPS Z15, 0(R14)
-	FINISH_180()
+	FINISH_185()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -8606,8 +8487,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_149(off, w)
-#define FMA1(off, w) FMA1_150(off, w)
+#define FMA0(off, w) FMA0_154(off, w)
+#define FMA1(off, w) FMA1_155(off, w)
 // func mulFloatE4M3AVX512x9(a *mulArgs)
 TEXT ·mulFloatE4M3AVX512x9(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8624,12 +8505,12 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_151()
+	CLEARY_156()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_152()
+	CLEAR_157()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -8656,11 +8537,11 @@ part0:
 	ADDQ $16, R12
 	DECQ CX
 	JNZ part0
-	ADD_153()
+	ADD_158()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_181() \
+#define FINISH_186() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
@@ -8706,7 +8587,7 @@ part0:
 	VMOVUPS 0(R14), Z17; \
 	VFMADD231PS Z16, Z24, Z17; \
 	VMOVUPS Z17, 0(R14)
-	FINISH_181()
+	FINISH_186()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -8718,8 +8599,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_155(off, w)
-#define FMA1(off, w) FMA1_156(off, w)
+#define FMA0(off, w) FMA0_160(off, w)
+#define FMA1(off, w) FMA1_161(off, w)
 // func mulFloatE4M3AVX512x10(a *mulArgs)
 TEXT ·mulFloatE4M3AVX512x10(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8736,12 +8617,12 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_157()
+	CLEARY_162()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_158()
+	CLEAR_163()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -8768,11 +8649,11 @@ part0:
 	ADDQ $16, R12
 	DECQ CX
 	JNZ part0
-	ADD_159()
+	ADD_164()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_182() \
+#define FINISH_187() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
@@ -8823,7 +8704,7 @@ part0:
 	VMOVUPS 0(R14), Z19; \
 	VFMADD231PS Z18, Z24, Z19; \
 	VMOVUPS Z19, 0(R14)
-	FINISH_182()
+	FINISH_187()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -8835,8 +8716,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_161(off, w)
-#define FMA1(off, w) FMA1_162(off, w)
+#define FMA0(off, w) FMA0_166(off, w)
+#define FMA1(off, w) FMA1_167(off, w)
 // func mulFloatE4M3AVX512x11(a *mulArgs)
 TEXT ·mulFloatE4M3AVX512x11(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8853,12 +8734,12 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_163()
+	CLEARY_168()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_164()
+	CLEAR_169()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -8885,11 +8766,11 @@ part0:
 	ADDQ $16, R12
 	DECQ CX
 	JNZ part0
-	ADD_165()
+	ADD_170()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_183() \
+#define FINISH_188() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
@@ -8945,7 +8826,7 @@ part0:
 	VMOVUPS 0(R14), Z21; \
 	VFMADD231PS Z20, Z24, Z21; \
 	VMOVUPS Z21, 0(R14)
-	FINISH_183()
+	FINISH_188()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -8957,8 +8838,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_167(off, w)
-#define FMA1(off, w) FMA1_168(off, w)
+#define FMA0(off, w) FMA0_172(off, w)
+#define FMA1(off, w) FMA1_173(off, w)
 // func mulFloatE4M3AVX512x12(a *mulArgs)
 TEXT ·mulFloatE4M3AVX512x12(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8975,12 +8856,12 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_169()
+	CLEARY_174()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
 	SHLQ $3, CX
-	CLEAR_170()
+	CLEAR_175()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -9007,11 +8888,11 @@ part0:
 	ADDQ $16, R12
 	DECQ CX
 	JNZ part0
-	ADD_171()
+	ADD_176()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_184() \
+#define FINISH_189() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
@@ -9072,7 +8953,7 @@ part0:
 	VMOVUPS 0(R14), Z23; \
 	VFMADD231PS Z22, Z24, Z23; \
 	VMOVUPS Z23, 0(R14)
-	FINISH_184()
+	FINISH_189()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -9084,9 +8965,9 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define DOTS_185(off) \
+#define DOTS_190(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0
-#define DOTS(off) DOTS_185(off)
+#define DOTS(off) DOTS_190(off)
 // func mulFast4VNNIx1(a *mulArgs)
 TEXT ·mulFast4VNNIx1(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -9103,42 +8984,31 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_186() \
+#define CLEAR_191() \
 	VPXORD Z1, Z1, Z1
-	CLEAR_186()
+	CLEAR_191()
 group:
 	CLEAR_4()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_187() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
+	CODES_7()
+#define HIGH_192() \
 	VPDPBUSD.BCST 8(R14), Z25, Z0; \
 	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_187()
+	HIGH_192()
 	JNE high
-	SHIFT_6()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_9()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-#define PART_188() \
+#define PART_193() \
 	PREFETCHT0 0(SI)(R14*1); \
 	VMOVDQU64 0(SI), Z24; \
 	VPANDD Z24, Z30, Z25; \
@@ -9167,103 +9037,7 @@ part:
 	VPSRLW $4, Z24, Z25; \
 	VPANDD Z25, Z30, Z25; \
 	DOTS(28)
-	PART_188()
-	ADDQ $256, SI
-	ADDQ $32, DX
-	DECQ CX
-	JNZ part
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide
-	VPMOVZXWD 0(SI), Z25
-	VPSLLD $16, Z25, Z25
-	VPMOVZXWD 32(SI), Z26
-	VPSLLD $16, Z26, Z26
-	ADDQ $64, SI
-	JMP scaled
-wide:
-	VMOVUPS (SI), Z25
-	VMOVUPS 64(SI), Z26
-	ADDQ $128, SI
-scaled:
-	MOVQ R10, CX
-#define FINISH_189() \
-	VFMADD231PS.BCST (CX)(R11*1), Z26, Z1; \
-	VMULPS.BCST (CX), Z25, Z27; \
-	VCVTDQ2PS Z0, Z0; \
-	VFMADD231PS Z0, Z27, Z1
-	FINISH_189()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group
-	MOVQ DI, CX
-#define STORE_190() \
-	VMOVUPS Z1, (CX)
-	STORE_190()
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS_191(off) \
-	VPDPBUSD.BCST off(DX), Z25, Z0; \
-	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1
-#define DOTS(off) DOTS_191(off)
-// func mulFast4VNNIx2(a *mulArgs)
-TEXT ·mulFast4VNNIx2(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	MOVQ ·weightsAhead(SB), R14
-	VPBROADCASTD plane15<>(SB), Z30
-panel:
-	MOVQ mulArgs_x(AX), DX
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	SUBQ R10, R11
-#define CLEAR_192() \
-	VPXORD Z2, Z2, Z2; \
-	VPXORD Z3, Z3, Z3
-	CLEAR_192()
-group:
-	CLEAR_14()
-	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
-	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
-	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
-high:
-#define HIGH_193() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
-	VPDPBUSD.BCST 8(R14), Z25, Z0; \
-	VPDPBUSD.BCST 12(R14), Z25, Z1; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_193()
-	JNE high
-	SHIFT_16()
-	MOVQ ·weightsAhead(SB), R14
-started:
-	MOVQ mulArgs_lines(AX), CX
-part:
-	PART_188()
+	PART_193()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -9283,24 +9057,17 @@ wide:
 scaled:
 	MOVQ R10, CX
 #define FINISH_194() \
-	VFMADD231PS.BCST (CX)(R11*1), Z26, Z2; \
+	VFMADD231PS.BCST (CX)(R11*1), Z26, Z1; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
-	VFMADD231PS Z0, Z27, Z2; \
-	ADDQ R13, CX; \
-	VFMADD231PS.BCST (CX)(R11*1), Z26, Z3; \
-	VMULPS.BCST (CX), Z25, Z27; \
-	VCVTDQ2PS Z1, Z1; \
-	VFMADD231PS Z1, Z27, Z3
+	VFMADD231PS Z0, Z27, Z1
 	FINISH_194()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
 #define STORE_195() \
-	VMOVUPS Z2, (CX); \
-	ADDQ mulArgs_yStride(AX), CX; \
-	VMOVUPS Z3, (CX)
+	VMOVUPS Z1, (CX)
 	STORE_195()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
@@ -9311,11 +9078,10 @@ scaled:
 #undef DOTS
 #define DOTS_196(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
-	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1; \
-	VPDPBUSD.BCST off(DX)(R8*2), Z25, Z2
+	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1
 #define DOTS(off) DOTS_196(off)
-// func mulFast4VNNIx3(a *mulArgs)
-TEXT ·mulFast4VNNIx3(SB), NOSPLIT, $0-8
+// func mulFast4VNNIx2(a *mulArgs)
+TEXT ·mulFast4VNNIx2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -9331,45 +9097,32 @@ panel:
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
 #define CLEAR_197() \
-	VPXORD Z3, Z3, Z3; \
-	VPXORD Z4, Z4, Z4; \
-	VPXORD Z5, Z5, Z5
+	VPXORD Z2, Z2, Z2; \
+	VPXORD Z3, Z3, Z3
 	CLEAR_197()
 group:
-	CLEAR_23()
+	CLEAR_17()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
+	CODES_7()
 #define HIGH_198() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
 	VPDPBUSD.BCST 8(R14), Z25, Z0; \
 	VPDPBUSD.BCST 12(R14), Z25, Z1; \
-	VPDPBUSD.BCST 16(R14), Z25, Z2; \
 	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
 	HIGH_198()
 	JNE high
-	SHIFT_25()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_19()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_188()
+	PART_193()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -9389,31 +9142,24 @@ wide:
 scaled:
 	MOVQ R10, CX
 #define FINISH_199() \
-	VFMADD231PS.BCST (CX)(R11*1), Z26, Z3; \
+	VFMADD231PS.BCST (CX)(R11*1), Z26, Z2; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
-	VFMADD231PS Z0, Z27, Z3; \
+	VFMADD231PS Z0, Z27, Z2; \
 	ADDQ R13, CX; \
-	VFMADD231PS.BCST (CX)(R11*1), Z26, Z4; \
+	VFMADD231PS.BCST (CX)(R11*1), Z26, Z3; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z1, Z1; \
-	VFMADD231PS Z1, Z27, Z4; \
-	ADDQ R13, CX; \
-	VFMADD231PS.BCST (CX)(R11*1), Z26, Z5; \
-	VMULPS.BCST (CX), Z25, Z27; \
-	VCVTDQ2PS Z2, Z2; \
-	VFMADD231PS Z2, Z27, Z5
+	VFMADD231PS Z1, Z27, Z3
 	FINISH_199()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
 #define STORE_200() \
-	VMOVUPS Z3, (CX); \
+	VMOVUPS Z2, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
-	VMOVUPS Z4, (CX); \
-	ADDQ mulArgs_yStride(AX), CX; \
-	VMOVUPS Z5, (CX)
+	VMOVUPS Z3, (CX)
 	STORE_200()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
@@ -9425,11 +9171,10 @@ scaled:
 #define DOTS_201(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
 	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1; \
-	VPDPBUSD.BCST off(DX)(R8*2), Z25, Z2; \
-	VPDPBUSD.BCST off(DX)(R9*1), Z25, Z3
+	VPDPBUSD.BCST off(DX)(R8*2), Z25, Z2
 #define DOTS(off) DOTS_201(off)
-// func mulFast4VNNIx4(a *mulArgs)
-TEXT ·mulFast4VNNIx4(SB), NOSPLIT, $0-8
+// func mulFast4VNNIx3(a *mulArgs)
+TEXT ·mulFast4VNNIx3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -9445,47 +9190,34 @@ panel:
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
 #define CLEAR_202() \
+	VPXORD Z3, Z3, Z3; \
 	VPXORD Z4, Z4, Z4; \
-	VPXORD Z5, Z5, Z5; \
-	VPXORD Z6, Z6, Z6; \
-	VPXORD Z7, Z7, Z7
+	VPXORD Z5, Z5, Z5
 	CLEAR_202()
 group:
-	CLEAR_32()
+	CLEAR_26()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
+	CODES_7()
 #define HIGH_203() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
 	VPDPBUSD.BCST 8(R14), Z25, Z0; \
 	VPDPBUSD.BCST 12(R14), Z25, Z1; \
 	VPDPBUSD.BCST 16(R14), Z25, Z2; \
-	VPDPBUSD.BCST 20(R14), Z25, Z3; \
 	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
 	HIGH_203()
 	JNE high
-	SHIFT_34()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_28()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_188()
+	PART_193()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -9505,6 +9237,111 @@ wide:
 scaled:
 	MOVQ R10, CX
 #define FINISH_204() \
+	VFMADD231PS.BCST (CX)(R11*1), Z26, Z3; \
+	VMULPS.BCST (CX), Z25, Z27; \
+	VCVTDQ2PS Z0, Z0; \
+	VFMADD231PS Z0, Z27, Z3; \
+	ADDQ R13, CX; \
+	VFMADD231PS.BCST (CX)(R11*1), Z26, Z4; \
+	VMULPS.BCST (CX), Z25, Z27; \
+	VCVTDQ2PS Z1, Z1; \
+	VFMADD231PS Z1, Z27, Z4; \
+	ADDQ R13, CX; \
+	VFMADD231PS.BCST (CX)(R11*1), Z26, Z5; \
+	VMULPS.BCST (CX), Z25, Z27; \
+	VCVTDQ2PS Z2, Z2; \
+	VFMADD231PS Z2, Z27, Z5
+	FINISH_204()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group
+	MOVQ DI, CX
+#define STORE_205() \
+	VMOVUPS Z3, (CX); \
+	ADDQ mulArgs_yStride(AX), CX; \
+	VMOVUPS Z4, (CX); \
+	ADDQ mulArgs_yStride(AX), CX; \
+	VMOVUPS Z5, (CX)
+	STORE_205()
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
+#define DOTS_206(off) \
+	VPDPBUSD.BCST off(DX), Z25, Z0; \
+	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1; \
+	VPDPBUSD.BCST off(DX)(R8*2), Z25, Z2; \
+	VPDPBUSD.BCST off(DX)(R9*1), Z25, Z3
+#define DOTS(off) DOTS_206(off)
+// func mulFast4VNNIx4(a *mulArgs)
+TEXT ·mulFast4VNNIx4(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	MOVQ ·weightsAhead(SB), R14
+	VPBROADCASTD plane15<>(SB), Z30
+panel:
+	MOVQ mulArgs_x(AX), DX
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	SUBQ R10, R11
+#define CLEAR_207() \
+	VPXORD Z4, Z4, Z4; \
+	VPXORD Z5, Z5, Z5; \
+	VPXORD Z6, Z6, Z6; \
+	VPXORD Z7, Z7, Z7
+	CLEAR_207()
+group:
+	CLEAR_35()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	HEAD_5()
+	JEQ started
+	RECORD_6()
+high:
+	CODES_7()
+#define HIGH_208() \
+	VPDPBUSD.BCST 8(R14), Z25, Z0; \
+	VPDPBUSD.BCST 12(R14), Z25, Z1; \
+	VPDPBUSD.BCST 16(R14), Z25, Z2; \
+	VPDPBUSD.BCST 20(R14), Z25, Z3; \
+	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
+	MOVL 4(R14)(CX*1), CX; \
+	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
+	TESTL CX, CX
+	HIGH_208()
+	JNE high
+	SHIFT_37()
+started:
+	MOVQ mulArgs_lines(AX), CX
+part:
+	PART_193()
+	ADDQ $256, SI
+	ADDQ $32, DX
+	DECQ CX
+	JNZ part
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide
+	VPMOVZXWD 0(SI), Z25
+	VPSLLD $16, Z25, Z25
+	VPMOVZXWD 32(SI), Z26
+	VPSLLD $16, Z26, Z26
+	ADDQ $64, SI
+	JMP scaled
+wide:
+	VMOVUPS (SI), Z25
+	VMOVUPS 64(SI), Z26
+	ADDQ $128, SI
+scaled:
+	MOVQ R10, CX
+#define FINISH_209() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z4; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -9524,12 +9361,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z3, Z3; \
 	VFMADD231PS Z3, Z27, Z7
-	FINISH_204()
+	FINISH_209()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_205() \
+#define STORE_210() \
 	VMOVUPS Z4, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z5, (CX); \
@@ -9537,7 +9374,7 @@ scaled:
 	VMOVUPS Z6, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z7, (CX)
-	STORE_205()
+	STORE_210()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -9545,13 +9382,13 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS_206(off) \
+#define DOTS_211(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
 	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1; \
 	VPDPBUSD.BCST off(DX)(R8*2), Z25, Z2; \
 	VPDPBUSD.BCST off(DX)(R9*1), Z25, Z3; \
 	VPDPBUSD.BCST off(R15), Z25, Z4
-#define DOTS(off) DOTS_206(off)
+#define DOTS(off) DOTS_211(off)
 // func mulFast4VNNIx5(a *mulArgs)
 TEXT ·mulFast4VNNIx5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -9569,33 +9406,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_207() \
+#define CLEAR_212() \
 	VPXORD Z5, Z5, Z5; \
 	VPXORD Z6, Z6, Z6; \
 	VPXORD Z7, Z7, Z7; \
 	VPXORD Z8, Z8, Z8; \
 	VPXORD Z9, Z9, Z9
-	CLEAR_207()
+	CLEAR_212()
 group:
-	CLEAR_41()
+	CLEAR_44()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_208() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
+	CODES_7()
+#define HIGH_213() \
 	VPDPBUSD.BCST 8(R14), Z25, Z0; \
 	VPDPBUSD.BCST 12(R14), Z25, Z1; \
 	VPDPBUSD.BCST 16(R14), Z25, Z2; \
@@ -9605,14 +9432,13 @@ high:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_208()
+	HIGH_213()
 	JNE high
-	SHIFT_43()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_46()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_188()
+	PART_193()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -9632,7 +9458,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_209() \
+#define FINISH_214() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z5; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -9657,12 +9483,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z4, Z4; \
 	VFMADD231PS Z4, Z27, Z9
-	FINISH_209()
+	FINISH_214()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_210() \
+#define STORE_215() \
 	VMOVUPS Z5, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z6, (CX); \
@@ -9672,7 +9498,7 @@ scaled:
 	VMOVUPS Z8, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z9, (CX)
-	STORE_210()
+	STORE_215()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -9680,14 +9506,14 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS_211(off) \
+#define DOTS_216(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
 	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1; \
 	VPDPBUSD.BCST off(DX)(R8*2), Z25, Z2; \
 	VPDPBUSD.BCST off(DX)(R9*1), Z25, Z3; \
 	VPDPBUSD.BCST off(R15), Z25, Z4; \
 	VPDPBUSD.BCST off(R15)(R8*1), Z25, Z5
-#define DOTS(off) DOTS_211(off)
+#define DOTS(off) DOTS_216(off)
 // func mulFast4VNNIx6(a *mulArgs)
 TEXT ·mulFast4VNNIx6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -9705,34 +9531,24 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_212() \
+#define CLEAR_217() \
 	VPXORD Z6, Z6, Z6; \
 	VPXORD Z7, Z7, Z7; \
 	VPXORD Z8, Z8, Z8; \
 	VPXORD Z9, Z9, Z9; \
 	VPXORD Z10, Z10, Z10; \
 	VPXORD Z11, Z11, Z11
-	CLEAR_212()
+	CLEAR_217()
 group:
-	CLEAR_50()
+	CLEAR_53()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_213() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
+	CODES_7()
+#define HIGH_218() \
 	VPDPBUSD.BCST 8(R14), Z25, Z0; \
 	VPDPBUSD.BCST 12(R14), Z25, Z1; \
 	VPDPBUSD.BCST 16(R14), Z25, Z2; \
@@ -9743,14 +9559,13 @@ high:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_213()
+	HIGH_218()
 	JNE high
-	SHIFT_52()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_55()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_188()
+	PART_193()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -9770,7 +9585,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_214() \
+#define FINISH_219() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z6; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -9800,12 +9615,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z5, Z5; \
 	VFMADD231PS Z5, Z27, Z11
-	FINISH_214()
+	FINISH_219()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_215() \
+#define STORE_220() \
 	VMOVUPS Z6, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z7, (CX); \
@@ -9817,7 +9632,7 @@ scaled:
 	VMOVUPS Z10, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z11, (CX)
-	STORE_215()
+	STORE_220()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -9825,7 +9640,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS_216(off) \
+#define DOTS_221(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
 	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1; \
 	VPDPBUSD.BCST off(DX)(R8*2), Z25, Z2; \
@@ -9833,7 +9648,7 @@ scaled:
 	VPDPBUSD.BCST off(R15), Z25, Z4; \
 	VPDPBUSD.BCST off(R15)(R8*1), Z25, Z5; \
 	VPDPBUSD.BCST off(R15)(R8*2), Z25, Z6
-#define DOTS(off) DOTS_216(off)
+#define DOTS(off) DOTS_221(off)
 // func mulFast4VNNIx7(a *mulArgs)
 TEXT ·mulFast4VNNIx7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -9851,7 +9666,7 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_217() \
+#define CLEAR_222() \
 	VPXORD Z7, Z7, Z7; \
 	VPXORD Z8, Z8, Z8; \
 	VPXORD Z9, Z9, Z9; \
@@ -9859,27 +9674,17 @@ panel:
 	VPXORD Z11, Z11, Z11; \
 	VPXORD Z12, Z12, Z12; \
 	VPXORD Z13, Z13, Z13
-	CLEAR_217()
+	CLEAR_222()
 group:
-	CLEAR_59()
+	CLEAR_62()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_218() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
+	CODES_7()
+#define HIGH_223() \
 	VPDPBUSD.BCST 8(R14), Z25, Z0; \
 	VPDPBUSD.BCST 12(R14), Z25, Z1; \
 	VPDPBUSD.BCST 16(R14), Z25, Z2; \
@@ -9891,14 +9696,13 @@ high:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_218()
+	HIGH_223()
 	JNE high
-	SHIFT_61()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_64()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_188()
+	PART_193()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -9918,7 +9722,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_219() \
+#define FINISH_224() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z7; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -9953,12 +9757,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z6, Z6; \
 	VFMADD231PS Z6, Z27, Z13
-	FINISH_219()
+	FINISH_224()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_220() \
+#define STORE_225() \
 	VMOVUPS Z7, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z8, (CX); \
@@ -9972,7 +9776,7 @@ scaled:
 	VMOVUPS Z12, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z13, (CX)
-	STORE_220()
+	STORE_225()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -9980,7 +9784,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS_221(off) \
+#define DOTS_226(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
 	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1; \
 	VPDPBUSD.BCST off(DX)(R8*2), Z25, Z2; \
@@ -9989,7 +9793,7 @@ scaled:
 	VPDPBUSD.BCST off(R15)(R8*1), Z25, Z5; \
 	VPDPBUSD.BCST off(R15)(R8*2), Z25, Z6; \
 	VPDPBUSD.BCST off(R15)(R9*1), Z25, Z7
-#define DOTS(off) DOTS_221(off)
+#define DOTS(off) DOTS_226(off)
 // func mulFast4VNNIx8(a *mulArgs)
 TEXT ·mulFast4VNNIx8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -10007,7 +9811,7 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_222() \
+#define CLEAR_227() \
 	VPXORD Z8, Z8, Z8; \
 	VPXORD Z9, Z9, Z9; \
 	VPXORD Z10, Z10, Z10; \
@@ -10016,27 +9820,17 @@ panel:
 	VPXORD Z13, Z13, Z13; \
 	VPXORD Z14, Z14, Z14; \
 	VPXORD Z15, Z15, Z15
-	CLEAR_222()
+	CLEAR_227()
 group:
-	CLEAR_68()
+	CLEAR_71()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_223() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
+	CODES_7()
+#define HIGH_228() \
 	VPDPBUSD.BCST 8(R14), Z25, Z0; \
 	VPDPBUSD.BCST 12(R14), Z25, Z1; \
 	VPDPBUSD.BCST 16(R14), Z25, Z2; \
@@ -10049,14 +9843,13 @@ high:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_223()
+	HIGH_228()
 	JNE high
-	SHIFT_70()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_73()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_188()
+	PART_193()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -10076,7 +9869,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_224() \
+#define FINISH_229() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z8; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -10116,12 +9909,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z7, Z7; \
 	VFMADD231PS Z7, Z27, Z15
-	FINISH_224()
+	FINISH_229()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_225() \
+#define STORE_230() \
 	VMOVUPS Z8, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z9, (CX); \
@@ -10137,7 +9930,7 @@ scaled:
 	VMOVUPS Z14, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z15, (CX)
-	STORE_225()
+	STORE_230()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -10145,7 +9938,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS_226(off) \
+#define DOTS_231(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
 	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1; \
 	VPDPBUSD.BCST off(DX)(R8*2), Z25, Z2; \
@@ -10155,7 +9948,7 @@ scaled:
 	VPDPBUSD.BCST off(R15)(R8*2), Z25, Z6; \
 	VPDPBUSD.BCST off(R15)(R9*1), Z25, Z7; \
 	VPDPBUSD.BCST off(R12), Z25, Z8
-#define DOTS(off) DOTS_226(off)
+#define DOTS(off) DOTS_231(off)
 // func mulFast4VNNIx9(a *mulArgs)
 TEXT ·mulFast4VNNIx9(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -10174,7 +9967,7 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_227() \
+#define CLEAR_232() \
 	VPXORD Z9, Z9, Z9; \
 	VPXORD Z10, Z10, Z10; \
 	VPXORD Z11, Z11, Z11; \
@@ -10184,9 +9977,9 @@ panel:
 	VPXORD Z15, Z15, Z15; \
 	VPXORD Z16, Z16, Z16; \
 	VPXORD Z17, Z17, Z17
-	CLEAR_227()
+	CLEAR_232()
 group:
-#define CLEAR_228() \
+#define CLEAR_233() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -10196,25 +9989,15 @@ group:
 	VPXORD Z6, Z6, Z6; \
 	VPXORD Z7, Z7, Z7; \
 	VPXORD Z8, Z8, Z8
-	CLEAR_228()
+	CLEAR_233()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_229() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
+	CODES_7()
+#define HIGH_234() \
 	VPDPBUSD.BCST 8(R14), Z25, Z0; \
 	VPDPBUSD.BCST 12(R14), Z25, Z1; \
 	VPDPBUSD.BCST 16(R14), Z25, Z2; \
@@ -10228,9 +10011,9 @@ high:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_229()
+	HIGH_234()
 	JNE high
-#define SHIFT_230() \
+#define SHIFT_235() \
 	VPSLLD $8, Z0, Z0; \
 	VPSLLD $8, Z1, Z1; \
 	VPSLLD $8, Z2, Z2; \
@@ -10239,13 +10022,13 @@ high:
 	VPSLLD $8, Z5, Z5; \
 	VPSLLD $8, Z6, Z6; \
 	VPSLLD $8, Z7, Z7; \
-	VPSLLD $8, Z8, Z8
-	SHIFT_230()
+	VPSLLD $8, Z8, Z8; \
 	MOVQ ·weightsAhead(SB), R14
+	SHIFT_235()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_188()
+	PART_193()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -10266,7 +10049,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_231() \
+#define FINISH_236() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z9; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -10311,12 +10094,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z8, Z8; \
 	VFMADD231PS Z8, Z27, Z17
-	FINISH_231()
+	FINISH_236()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_232() \
+#define STORE_237() \
 	VMOVUPS Z9, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z10, (CX); \
@@ -10334,7 +10117,7 @@ scaled:
 	VMOVUPS Z16, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z17, (CX)
-	STORE_232()
+	STORE_237()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -10342,7 +10125,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS_233(off) \
+#define DOTS_238(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
 	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1; \
 	VPDPBUSD.BCST off(DX)(R8*2), Z25, Z2; \
@@ -10353,7 +10136,7 @@ scaled:
 	VPDPBUSD.BCST off(R15)(R9*1), Z25, Z7; \
 	VPDPBUSD.BCST off(R12), Z25, Z8; \
 	VPDPBUSD.BCST off(R12)(R8*1), Z25, Z9
-#define DOTS(off) DOTS_233(off)
+#define DOTS(off) DOTS_238(off)
 // func mulFast4VNNIx10(a *mulArgs)
 TEXT ·mulFast4VNNIx10(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -10372,7 +10155,7 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_234() \
+#define CLEAR_239() \
 	VPXORD Z10, Z10, Z10; \
 	VPXORD Z11, Z11, Z11; \
 	VPXORD Z12, Z12, Z12; \
@@ -10383,27 +10166,17 @@ panel:
 	VPXORD Z17, Z17, Z17; \
 	VPXORD Z18, Z18, Z18; \
 	VPXORD Z19, Z19, Z19
-	CLEAR_234()
+	CLEAR_239()
 group:
-	CLEAR_131()
+	CLEAR_136()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_235() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
+	CODES_7()
+#define HIGH_240() \
 	VPDPBUSD.BCST 8(R14), Z25, Z0; \
 	VPDPBUSD.BCST 12(R14), Z25, Z1; \
 	VPDPBUSD.BCST 16(R14), Z25, Z2; \
@@ -10418,9 +10191,9 @@ high:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_235()
+	HIGH_240()
 	JNE high
-#define SHIFT_236() \
+#define SHIFT_241() \
 	VPSLLD $8, Z0, Z0; \
 	VPSLLD $8, Z1, Z1; \
 	VPSLLD $8, Z2, Z2; \
@@ -10430,13 +10203,13 @@ high:
 	VPSLLD $8, Z6, Z6; \
 	VPSLLD $8, Z7, Z7; \
 	VPSLLD $8, Z8, Z8; \
-	VPSLLD $8, Z9, Z9
-	SHIFT_236()
+	VPSLLD $8, Z9, Z9; \
 	MOVQ ·weightsAhead(SB), R14
+	SHIFT_241()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_188()
+	PART_193()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -10457,7 +10230,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_237() \
+#define FINISH_242() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z10; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -10507,12 +10280,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z9, Z9; \
 	VFMADD231PS Z9, Z27, Z19
-	FINISH_237()
+	FINISH_242()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_238() \
+#define STORE_243() \
 	VMOVUPS Z10, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z11, (CX); \
@@ -10532,7 +10305,7 @@ scaled:
 	VMOVUPS Z18, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z19, (CX)
-	STORE_238()
+	STORE_243()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -10540,7 +10313,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS_239(off) \
+#define DOTS_244(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
 	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1; \
 	VPDPBUSD.BCST off(DX)(R8*2), Z25, Z2; \
@@ -10552,7 +10325,7 @@ scaled:
 	VPDPBUSD.BCST off(R12), Z25, Z8; \
 	VPDPBUSD.BCST off(R12)(R8*1), Z25, Z9; \
 	VPDPBUSD.BCST off(R12)(R8*2), Z25, Z10
-#define DOTS(off) DOTS_239(off)
+#define DOTS(off) DOTS_244(off)
 // func mulFast4VNNIx11(a *mulArgs)
 TEXT ·mulFast4VNNIx11(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -10571,7 +10344,7 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_240() \
+#define CLEAR_245() \
 	VPXORD Z11, Z11, Z11; \
 	VPXORD Z12, Z12, Z12; \
 	VPXORD Z13, Z13, Z13; \
@@ -10583,9 +10356,9 @@ panel:
 	VPXORD Z19, Z19, Z19; \
 	VPXORD Z20, Z20, Z20; \
 	VPXORD Z21, Z21, Z21
-	CLEAR_240()
+	CLEAR_245()
 group:
-#define CLEAR_241() \
+#define CLEAR_246() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -10597,25 +10370,15 @@ group:
 	VPXORD Z8, Z8, Z8; \
 	VPXORD Z9, Z9, Z9; \
 	VPXORD Z10, Z10, Z10
-	CLEAR_241()
+	CLEAR_246()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_242() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
+	CODES_7()
+#define HIGH_247() \
 	VPDPBUSD.BCST 8(R14), Z25, Z0; \
 	VPDPBUSD.BCST 12(R14), Z25, Z1; \
 	VPDPBUSD.BCST 16(R14), Z25, Z2; \
@@ -10631,9 +10394,9 @@ high:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_242()
+	HIGH_247()
 	JNE high
-#define SHIFT_243() \
+#define SHIFT_248() \
 	VPSLLD $8, Z0, Z0; \
 	VPSLLD $8, Z1, Z1; \
 	VPSLLD $8, Z2, Z2; \
@@ -10644,13 +10407,13 @@ high:
 	VPSLLD $8, Z7, Z7; \
 	VPSLLD $8, Z8, Z8; \
 	VPSLLD $8, Z9, Z9; \
-	VPSLLD $8, Z10, Z10
-	SHIFT_243()
+	VPSLLD $8, Z10, Z10; \
 	MOVQ ·weightsAhead(SB), R14
+	SHIFT_248()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_188()
+	PART_193()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -10671,7 +10434,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_244() \
+#define FINISH_249() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z11; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -10726,12 +10489,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z10, Z10; \
 	VFMADD231PS Z10, Z27, Z21
-	FINISH_244()
+	FINISH_249()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_245() \
+#define STORE_250() \
 	VMOVUPS Z11, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z12, (CX); \
@@ -10753,7 +10516,7 @@ scaled:
 	VMOVUPS Z20, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z21, (CX)
-	STORE_245()
+	STORE_250()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -10761,7 +10524,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS_246(off) \
+#define DOTS_251(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
 	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1; \
 	VPDPBUSD.BCST off(DX)(R8*2), Z25, Z2; \
@@ -10774,7 +10537,7 @@ scaled:
 	VPDPBUSD.BCST off(R12)(R8*1), Z25, Z9; \
 	VPDPBUSD.BCST off(R12)(R8*2), Z25, Z10; \
 	VPDPBUSD.BCST off(R12)(R9*1), Z25, Z11
-#define DOTS(off) DOTS_246(off)
+#define DOTS(off) DOTS_251(off)
 // func mulFast4VNNIx12(a *mulArgs)
 TEXT ·mulFast4VNNIx12(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -10793,7 +10556,7 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_247() \
+#define CLEAR_252() \
 	VPXORD Z12, Z12, Z12; \
 	VPXORD Z13, Z13, Z13; \
 	VPXORD Z14, Z14, Z14; \
@@ -10806,27 +10569,17 @@ panel:
 	VPXORD Z21, Z21, Z21; \
 	VPXORD Z22, Z22, Z22; \
 	VPXORD Z23, Z23, Z23
-	CLEAR_247()
+	CLEAR_252()
 group:
-	CLEAR_136()
+	CLEAR_141()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_248() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
+	CODES_7()
+#define HIGH_253() \
 	VPDPBUSD.BCST 8(R14), Z25, Z0; \
 	VPDPBUSD.BCST 12(R14), Z25, Z1; \
 	VPDPBUSD.BCST 16(R14), Z25, Z2; \
@@ -10843,9 +10596,9 @@ high:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_248()
+	HIGH_253()
 	JNE high
-#define SHIFT_249() \
+#define SHIFT_254() \
 	VPSLLD $8, Z0, Z0; \
 	VPSLLD $8, Z1, Z1; \
 	VPSLLD $8, Z2, Z2; \
@@ -10857,13 +10610,13 @@ high:
 	VPSLLD $8, Z8, Z8; \
 	VPSLLD $8, Z9, Z9; \
 	VPSLLD $8, Z10, Z10; \
-	VPSLLD $8, Z11, Z11
-	SHIFT_249()
+	VPSLLD $8, Z11, Z11; \
 	MOVQ ·weightsAhead(SB), R14
+	SHIFT_254()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_188()
+	PART_193()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -10884,7 +10637,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_250() \
+#define FINISH_255() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z12; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -10944,12 +10697,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z11, Z11; \
 	VFMADD231PS Z11, Z27, Z23
-	FINISH_250()
+	FINISH_255()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_251() \
+#define STORE_256() \
 	VMOVUPS Z12, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z13, (CX); \
@@ -10973,7 +10726,7 @@ scaled:
 	VMOVUPS Z22, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z23, (CX)
-	STORE_251()
+	STORE_256()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -10981,7 +10734,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_185(off)
+#define DOTS(off) DOTS_190(off)
 // func mulFast8VNNIx1(a *mulArgs)
 TEXT ·mulFast8VNNIx1(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -10996,36 +10749,29 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_186()
+	CLEAR_191()
 group:
 	CLEAR_4()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_252() \
+#define CODES_257() \
 	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
 	MOVL (R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
 	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPDPBUSD.BCST 8(R14), Z25, Z0; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_252()
+	VMOVDQU64 0(SI)(CX*1), Z25
+	CODES_257()
+	HIGH_192()
 	JNE high
-	SHIFT_6()
+	SHIFT_81()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-#define PART_253() \
+#define PART_258() \
 	VMOVDQU64 0(SI), Z25; \
 	DOTS(0); \
 	VMOVDQU64 64(SI), Z25; \
@@ -11042,111 +10788,7 @@ part:
 	DOTS(24); \
 	VMOVDQU64 448(SI), Z25; \
 	DOTS(28)
-	PART_253()
-	ADDQ $512, SI
-	ADDQ $32, DX
-	DECQ CX
-	JNZ part
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide
-	VPMOVZXWD 0(SI), Z25
-	VPSLLD $16, Z25, Z25
-	VPMOVZXWD 32(SI), Z26
-	VPSLLD $16, Z26, Z26
-	ADDQ $64, SI
-	JMP scaled
-wide:
-	VMOVUPS (SI), Z25
-	VMOVUPS 64(SI), Z26
-	ADDQ $128, SI
-scaled:
-	MOVQ R10, CX
-	FINISH_189()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group
-	MOVQ DI, CX
-	STORE_190()
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOTS
-#define DOTS(off) DOTS_191(off)
-// func mulFast8VNNIx2(a *mulArgs)
-TEXT ·mulFast8VNNIx2(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	MOVQ ·weightsAhead(SB), R14
-panel:
-	MOVQ mulArgs_x(AX), DX
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_scale(AX), R10
-	MOVQ mulArgs_sum(AX), R11
-	SUBQ R10, R11
-	CLEAR_192()
-group:
-	CLEAR_14()
-	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
-	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
-	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
-high:
-#define HIGH_254() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPDPBUSD.BCST 8(R14), Z25, Z0; \
-	VPDPBUSD.BCST 12(R14), Z25, Z1; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_254()
-	JNE high
-	SHIFT_16()
-	MOVQ ·weightsAhead(SB), R14
-started:
-	MOVQ mulArgs_lines(AX), CX
-part:
-#define PART_255() \
-	PREFETCHT0 0(SI)(R14*1); \
-	VMOVDQU64 0(SI), Z25; \
-	DOTS(0); \
-	PREFETCHT0 64(SI)(R14*1); \
-	VMOVDQU64 64(SI), Z25; \
-	DOTS(4); \
-	PREFETCHT0 128(SI)(R14*1); \
-	VMOVDQU64 128(SI), Z25; \
-	DOTS(8); \
-	PREFETCHT0 192(SI)(R14*1); \
-	VMOVDQU64 192(SI), Z25; \
-	DOTS(12); \
-	PREFETCHT0 256(SI)(R14*1); \
-	VMOVDQU64 256(SI), Z25; \
-	DOTS(16); \
-	PREFETCHT0 320(SI)(R14*1); \
-	VMOVDQU64 320(SI), Z25; \
-	DOTS(20); \
-	PREFETCHT0 384(SI)(R14*1); \
-	VMOVDQU64 384(SI), Z25; \
-	DOTS(24); \
-	PREFETCHT0 448(SI)(R14*1); \
-	VMOVDQU64 448(SI), Z25; \
-	DOTS(28)
-	PART_255()
+	PART_258()
 	ADDQ $512, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -11179,8 +10821,8 @@ scaled:
 
 #undef DOTS
 #define DOTS(off) DOTS_196(off)
-// func mulFast8VNNIx3(a *mulArgs)
-TEXT ·mulFast8VNNIx3(SB), NOSPLIT, $0-8
+// func mulFast8VNNIx2(a *mulArgs)
+TEXT ·mulFast8VNNIx2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -11196,37 +10838,46 @@ panel:
 	SUBQ R10, R11
 	CLEAR_197()
 group:
-	CLEAR_23()
+	CLEAR_17()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_256() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPDPBUSD.BCST 8(R14), Z25, Z0; \
-	VPDPBUSD.BCST 12(R14), Z25, Z1; \
-	VPDPBUSD.BCST 16(R14), Z25, Z2; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_256()
+	CODES_257()
+	HIGH_198()
 	JNE high
-	SHIFT_25()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_19()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_255()
+#define PART_259() \
+	PREFETCHT0 0(SI)(R14*1); \
+	VMOVDQU64 0(SI), Z25; \
+	DOTS(0); \
+	PREFETCHT0 64(SI)(R14*1); \
+	VMOVDQU64 64(SI), Z25; \
+	DOTS(4); \
+	PREFETCHT0 128(SI)(R14*1); \
+	VMOVDQU64 128(SI), Z25; \
+	DOTS(8); \
+	PREFETCHT0 192(SI)(R14*1); \
+	VMOVDQU64 192(SI), Z25; \
+	DOTS(12); \
+	PREFETCHT0 256(SI)(R14*1); \
+	VMOVDQU64 256(SI), Z25; \
+	DOTS(16); \
+	PREFETCHT0 320(SI)(R14*1); \
+	VMOVDQU64 320(SI), Z25; \
+	DOTS(20); \
+	PREFETCHT0 384(SI)(R14*1); \
+	VMOVDQU64 384(SI), Z25; \
+	DOTS(24); \
+	PREFETCHT0 448(SI)(R14*1); \
+	VMOVDQU64 448(SI), Z25; \
+	DOTS(28)
+	PART_259()
 	ADDQ $512, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -11259,8 +10910,8 @@ scaled:
 
 #undef DOTS
 #define DOTS(off) DOTS_201(off)
-// func mulFast8VNNIx4(a *mulArgs)
-TEXT ·mulFast8VNNIx4(SB), NOSPLIT, $0-8
+// func mulFast8VNNIx3(a *mulArgs)
+TEXT ·mulFast8VNNIx3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -11276,38 +10927,21 @@ panel:
 	SUBQ R10, R11
 	CLEAR_202()
 group:
-	CLEAR_32()
+	CLEAR_26()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_257() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPDPBUSD.BCST 8(R14), Z25, Z0; \
-	VPDPBUSD.BCST 12(R14), Z25, Z1; \
-	VPDPBUSD.BCST 16(R14), Z25, Z2; \
-	VPDPBUSD.BCST 20(R14), Z25, Z3; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_257()
+	CODES_257()
+	HIGH_203()
 	JNE high
-	SHIFT_34()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_28()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_255()
+	PART_259()
 	ADDQ $512, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -11340,8 +10974,8 @@ scaled:
 
 #undef DOTS
 #define DOTS(off) DOTS_206(off)
-// func mulFast8VNNIx5(a *mulArgs)
-TEXT ·mulFast8VNNIx5(SB), NOSPLIT, $0-8
+// func mulFast8VNNIx4(a *mulArgs)
+TEXT ·mulFast8VNNIx4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -11351,49 +10985,29 @@ TEXT ·mulFast8VNNIx5(SB), NOSPLIT, $0-8
 	MOVQ ·weightsAhead(SB), R14
 panel:
 	MOVQ mulArgs_x(AX), DX
-	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
 	CLEAR_207()
 group:
-	CLEAR_41()
+	CLEAR_35()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_258() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPDPBUSD.BCST 8(R14), Z25, Z0; \
-	VPDPBUSD.BCST 12(R14), Z25, Z1; \
-	VPDPBUSD.BCST 16(R14), Z25, Z2; \
-	VPDPBUSD.BCST 20(R14), Z25, Z3; \
-	VPDPBUSD.BCST 24(R14), Z25, Z4; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_258()
+	CODES_257()
+	HIGH_208()
 	JNE high
-	SHIFT_43()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_37()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_255()
+	PART_259()
 	ADDQ $512, SI
 	ADDQ $32, DX
-	ADDQ $32, R15
 	DECQ CX
 	JNZ part
 	CMPQ mulArgs_wide(AX), $0
@@ -11424,8 +11038,8 @@ scaled:
 
 #undef DOTS
 #define DOTS(off) DOTS_211(off)
-// func mulFast8VNNIx6(a *mulArgs)
-TEXT ·mulFast8VNNIx6(SB), NOSPLIT, $0-8
+// func mulFast8VNNIx5(a *mulArgs)
+TEXT ·mulFast8VNNIx5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -11442,40 +11056,21 @@ panel:
 	SUBQ R10, R11
 	CLEAR_212()
 group:
-	CLEAR_50()
+	CLEAR_44()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_259() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPDPBUSD.BCST 8(R14), Z25, Z0; \
-	VPDPBUSD.BCST 12(R14), Z25, Z1; \
-	VPDPBUSD.BCST 16(R14), Z25, Z2; \
-	VPDPBUSD.BCST 20(R14), Z25, Z3; \
-	VPDPBUSD.BCST 24(R14), Z25, Z4; \
-	VPDPBUSD.BCST 28(R14), Z25, Z5; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_259()
+	CODES_257()
+	HIGH_213()
 	JNE high
-	SHIFT_52()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_46()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_255()
+	PART_259()
 	ADDQ $512, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -11509,8 +11104,8 @@ scaled:
 
 #undef DOTS
 #define DOTS(off) DOTS_216(off)
-// func mulFast8VNNIx7(a *mulArgs)
-TEXT ·mulFast8VNNIx7(SB), NOSPLIT, $0-8
+// func mulFast8VNNIx6(a *mulArgs)
+TEXT ·mulFast8VNNIx6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -11527,41 +11122,21 @@ panel:
 	SUBQ R10, R11
 	CLEAR_217()
 group:
-	CLEAR_59()
+	CLEAR_53()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_260() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPDPBUSD.BCST 8(R14), Z25, Z0; \
-	VPDPBUSD.BCST 12(R14), Z25, Z1; \
-	VPDPBUSD.BCST 16(R14), Z25, Z2; \
-	VPDPBUSD.BCST 20(R14), Z25, Z3; \
-	VPDPBUSD.BCST 24(R14), Z25, Z4; \
-	VPDPBUSD.BCST 28(R14), Z25, Z5; \
-	VPDPBUSD.BCST 32(R14), Z25, Z6; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_260()
+	CODES_257()
+	HIGH_218()
 	JNE high
-	SHIFT_61()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_55()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_255()
+	PART_259()
 	ADDQ $512, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -11595,8 +11170,8 @@ scaled:
 
 #undef DOTS
 #define DOTS(off) DOTS_221(off)
-// func mulFast8VNNIx8(a *mulArgs)
-TEXT ·mulFast8VNNIx8(SB), NOSPLIT, $0-8
+// func mulFast8VNNIx7(a *mulArgs)
+TEXT ·mulFast8VNNIx7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -11613,42 +11188,21 @@ panel:
 	SUBQ R10, R11
 	CLEAR_222()
 group:
-	CLEAR_68()
+	CLEAR_62()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_261() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPDPBUSD.BCST 8(R14), Z25, Z0; \
-	VPDPBUSD.BCST 12(R14), Z25, Z1; \
-	VPDPBUSD.BCST 16(R14), Z25, Z2; \
-	VPDPBUSD.BCST 20(R14), Z25, Z3; \
-	VPDPBUSD.BCST 24(R14), Z25, Z4; \
-	VPDPBUSD.BCST 28(R14), Z25, Z5; \
-	VPDPBUSD.BCST 32(R14), Z25, Z6; \
-	VPDPBUSD.BCST 36(R14), Z25, Z7; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_261()
+	CODES_257()
+	HIGH_223()
 	JNE high
-	SHIFT_70()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_64()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_255()
+	PART_259()
 	ADDQ $512, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -11682,6 +11236,72 @@ scaled:
 
 #undef DOTS
 #define DOTS(off) DOTS_226(off)
+// func mulFast8VNNIx8(a *mulArgs)
+TEXT ·mulFast8VNNIx8(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	MOVQ ·weightsAhead(SB), R14
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_scale(AX), R10
+	MOVQ mulArgs_sum(AX), R11
+	SUBQ R10, R11
+	CLEAR_227()
+group:
+	CLEAR_71()
+	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
+	JEQ started
+	HEAD_5()
+	JEQ started
+	RECORD_6()
+high:
+	CODES_257()
+	HIGH_228()
+	JNE high
+	SHIFT_73()
+started:
+	MOVQ mulArgs_lines(AX), CX
+part:
+	PART_259()
+	ADDQ $512, SI
+	ADDQ $32, DX
+	ADDQ $32, R15
+	DECQ CX
+	JNZ part
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide
+	VPMOVZXWD 0(SI), Z25
+	VPSLLD $16, Z25, Z25
+	VPMOVZXWD 32(SI), Z26
+	VPSLLD $16, Z26, Z26
+	ADDQ $64, SI
+	JMP scaled
+wide:
+	VMOVUPS (SI), Z25
+	VMOVUPS 64(SI), Z26
+	ADDQ $128, SI
+scaled:
+	MOVQ R10, CX
+	FINISH_229()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group
+	MOVQ DI, CX
+	STORE_230()
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOTS
+#define DOTS(off) DOTS_231(off)
 // func mulFast8VNNIx9(a *mulArgs)
 TEXT ·mulFast8VNNIx9(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -11699,45 +11319,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_227()
+	CLEAR_232()
 group:
-	CLEAR_228()
+	CLEAR_233()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_262() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPDPBUSD.BCST 8(R14), Z25, Z0; \
-	VPDPBUSD.BCST 12(R14), Z25, Z1; \
-	VPDPBUSD.BCST 16(R14), Z25, Z2; \
-	VPDPBUSD.BCST 20(R14), Z25, Z3; \
-	VPDPBUSD.BCST 24(R14), Z25, Z4; \
-	VPDPBUSD.BCST 28(R14), Z25, Z5; \
-	VPDPBUSD.BCST 32(R14), Z25, Z6; \
-	VPDPBUSD.BCST 36(R14), Z25, Z7; \
-	VPDPBUSD.BCST 40(R14), Z25, Z8; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_262()
+	CODES_257()
+	HIGH_234()
 	JNE high
-	SHIFT_230()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_235()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_255()
+	PART_259()
 	ADDQ $512, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -11758,12 +11356,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_231()
+	FINISH_236()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_232()
+	STORE_237()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -11771,7 +11369,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_233(off)
+#define DOTS(off) DOTS_238(off)
 // func mulFast8VNNIx10(a *mulArgs)
 TEXT ·mulFast8VNNIx10(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -11789,46 +11387,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_234()
+	CLEAR_239()
 group:
-	CLEAR_131()
+	CLEAR_136()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_263() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPDPBUSD.BCST 8(R14), Z25, Z0; \
-	VPDPBUSD.BCST 12(R14), Z25, Z1; \
-	VPDPBUSD.BCST 16(R14), Z25, Z2; \
-	VPDPBUSD.BCST 20(R14), Z25, Z3; \
-	VPDPBUSD.BCST 24(R14), Z25, Z4; \
-	VPDPBUSD.BCST 28(R14), Z25, Z5; \
-	VPDPBUSD.BCST 32(R14), Z25, Z6; \
-	VPDPBUSD.BCST 36(R14), Z25, Z7; \
-	VPDPBUSD.BCST 40(R14), Z25, Z8; \
-	VPDPBUSD.BCST 44(R14), Z25, Z9; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_263()
+	CODES_257()
+	HIGH_240()
 	JNE high
-	SHIFT_236()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_241()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_255()
+	PART_259()
 	ADDQ $512, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -11849,12 +11424,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_237()
+	FINISH_242()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_238()
+	STORE_243()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -11862,7 +11437,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_239(off)
+#define DOTS(off) DOTS_244(off)
 // func mulFast8VNNIx11(a *mulArgs)
 TEXT ·mulFast8VNNIx11(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -11880,47 +11455,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_240()
+	CLEAR_245()
 group:
-	CLEAR_241()
+	CLEAR_246()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_264() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPDPBUSD.BCST 8(R14), Z25, Z0; \
-	VPDPBUSD.BCST 12(R14), Z25, Z1; \
-	VPDPBUSD.BCST 16(R14), Z25, Z2; \
-	VPDPBUSD.BCST 20(R14), Z25, Z3; \
-	VPDPBUSD.BCST 24(R14), Z25, Z4; \
-	VPDPBUSD.BCST 28(R14), Z25, Z5; \
-	VPDPBUSD.BCST 32(R14), Z25, Z6; \
-	VPDPBUSD.BCST 36(R14), Z25, Z7; \
-	VPDPBUSD.BCST 40(R14), Z25, Z8; \
-	VPDPBUSD.BCST 44(R14), Z25, Z9; \
-	VPDPBUSD.BCST 48(R14), Z25, Z10; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_264()
+	CODES_257()
+	HIGH_247()
 	JNE high
-	SHIFT_243()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_248()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_255()
+	PART_259()
 	ADDQ $512, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -11941,12 +11492,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_244()
+	FINISH_249()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_245()
+	STORE_250()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -11954,7 +11505,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_246(off)
+#define DOTS(off) DOTS_251(off)
 // func mulFast8VNNIx12(a *mulArgs)
 TEXT ·mulFast8VNNIx12(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -11972,48 +11523,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_247()
+	CLEAR_252()
 group:
-	CLEAR_136()
+	CLEAR_141()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_265() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPDPBUSD.BCST 8(R14), Z25, Z0; \
-	VPDPBUSD.BCST 12(R14), Z25, Z1; \
-	VPDPBUSD.BCST 16(R14), Z25, Z2; \
-	VPDPBUSD.BCST 20(R14), Z25, Z3; \
-	VPDPBUSD.BCST 24(R14), Z25, Z4; \
-	VPDPBUSD.BCST 28(R14), Z25, Z5; \
-	VPDPBUSD.BCST 32(R14), Z25, Z6; \
-	VPDPBUSD.BCST 36(R14), Z25, Z7; \
-	VPDPBUSD.BCST 40(R14), Z25, Z8; \
-	VPDPBUSD.BCST 44(R14), Z25, Z9; \
-	VPDPBUSD.BCST 48(R14), Z25, Z10; \
-	VPDPBUSD.BCST 52(R14), Z25, Z11; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_265()
+	CODES_257()
+	HIGH_253()
 	JNE high
-	SHIFT_249()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_254()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_255()
+	PART_259()
 	ADDQ $512, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -12034,12 +11560,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_250()
+	FINISH_255()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_251()
+	STORE_256()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -12047,12 +11573,12 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOT0_266(off) \
+#define DOT0_260(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x22; BYTE $(off/4)
-#define DOT0(off) DOT0_266(off)
-#define DOT1_267(off) \
+#define DOT0(off) DOT0_260(off)
+#define DOT1_261(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x22; BYTE $(off/4)
-#define DOT1(off) DOT1_267(off)
+#define DOT1(off) DOT1_261(off)
 // func mulDotsBF16x1(a *mulArgs)
 TEXT ·mulDotsBF16x1(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -12064,7 +11590,7 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_14()
+	CLEAR_17()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -12076,7 +11602,7 @@ part0:
 	ADDQ $8, DX
 	DECQ BX
 	JNZ part0
-	ADD_115()
+	ADD_120()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ $64, DI
@@ -12087,14 +11613,14 @@ part0:
 
 #undef DOT0
 #undef DOT1
-#define DOT0_268(off) \
+#define DOT0_262(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x22; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x2; BYTE $(off/4)
-#define DOT0(off) DOT0_268(off)
-#define DOT1_269(off) \
+#define DOT0(off) DOT0_262(off)
+#define DOT1_263(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x22; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x2; BYTE $(off/4)
-#define DOT1(off) DOT1_269(off)
+#define DOT1(off) DOT1_263(off)
 // func mulDotsBF16x2(a *mulArgs)
 TEXT ·mulDotsBF16x2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -12106,7 +11632,7 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_32()
+	CLEAR_35()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -12118,7 +11644,7 @@ part0:
 	ADDQ $8, DX
 	DECQ BX
 	JNZ part0
-	ADD_119()
+	ADD_124()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -12131,16 +11657,16 @@ part0:
 
 #undef DOT0
 #undef DOT1
-#define DOT0_270(off) \
+#define DOT0_264(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x22; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x2; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x42; BYTE $(off/4)
-#define DOT0(off) DOT0_270(off)
-#define DOT1_271(off) \
+#define DOT0(off) DOT0_264(off)
+#define DOT1_265(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x22; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x2; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x42; BYTE $(off/4)
-#define DOT1(off) DOT1_271(off)
+#define DOT1(off) DOT1_265(off)
 // func mulDotsBF16x3(a *mulArgs)
 TEXT ·mulDotsBF16x3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -12152,7 +11678,7 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_50()
+	CLEAR_53()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -12164,7 +11690,7 @@ part0:
 	ADDQ $8, DX
 	DECQ BX
 	JNZ part0
-	ADD_123()
+	ADD_128()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -12179,18 +11705,18 @@ part0:
 
 #undef DOT0
 #undef DOT1
-#define DOT0_272(off) \
+#define DOT0_266(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x22; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x2; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x42; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x74; BYTE $0xa; BYTE $(off/4)
-#define DOT0(off) DOT0_272(off)
-#define DOT1_273(off) \
+#define DOT0(off) DOT0_266(off)
+#define DOT1_267(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x22; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x2; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x42; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x7c; BYTE $0xa; BYTE $(off/4)
-#define DOT1(off) DOT1_273(off)
+#define DOT1(off) DOT1_267(off)
 // func mulDotsBF16x4(a *mulArgs)
 TEXT ·mulDotsBF16x4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -12202,7 +11728,7 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_68()
+	CLEAR_71()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -12212,62 +11738,6 @@ part0:
 	DOT1(4)
 	ADDQ $128, SI
 	ADDQ $8, DX
-	DECQ BX
-	JNZ part0
-	ADD_127()
-	LEAQ (DI), R14
-	VMOVUPS Z0, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z2, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z4, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z6, 0(R14)
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef DOT0
-#undef DOT1
-#define DOT0_274(off) \
-	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x22; BYTE $(off/4); \
-	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x2; BYTE $(off/4); \
-	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x42; BYTE $(off/4); \
-	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x74; BYTE $0xa; BYTE $(off/4); \
-	BYTE $0x62; BYTE $0x52; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x27; BYTE $(off/4)
-#define DOT0(off) DOT0_274(off)
-#define DOT1_275(off) \
-	BYTE $0x62; BYTE $0xf2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x22; BYTE $(off/4); \
-	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x2; BYTE $(off/4); \
-	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x42; BYTE $(off/4); \
-	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x7c; BYTE $0xa; BYTE $(off/4); \
-	BYTE $0x62; BYTE $0x52; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x27; BYTE $(off/4)
-#define DOT1(off) DOT1_275(off)
-// func mulDotsBF16x5(a *mulArgs)
-TEXT ·mulDotsBF16x5(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-panel:
-	MOVQ mulArgs_x(AX), DX
-	LEAQ (DX)(R8*4), R15
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ ·weightsAhead(SB), R14
-	CLEAR_131()
-part0:
-	PREFETCHT0 0(SI)(R14*1)
-	VMOVUPS 0(SI), Z24
-	DOT0(0)
-	PREFETCHT0 64(SI)(R14*1)
-	VMOVUPS 64(SI), Z25
-	DOT1(4)
-	ADDQ $128, SI
-	ADDQ $8, DX
-	ADDQ $8, R15
 	DECQ BX
 	JNZ part0
 	ADD_132()
@@ -12279,8 +11749,6 @@ part0:
 	VMOVUPS Z4, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
 	VMOVUPS Z6, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z8, 0(R14)
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -12289,24 +11757,22 @@ part0:
 
 #undef DOT0
 #undef DOT1
-#define DOT0_276(off) \
+#define DOT0_268(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x22; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x2; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x42; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x74; BYTE $0xa; BYTE $(off/4); \
-	BYTE $0x62; BYTE $0x52; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x27; BYTE $(off/4); \
-	BYTE $0x62; BYTE $0x12; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x7; BYTE $(off/4)
-#define DOT0(off) DOT0_276(off)
-#define DOT1_277(off) \
+	BYTE $0x62; BYTE $0x52; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x27; BYTE $(off/4)
+#define DOT0(off) DOT0_268(off)
+#define DOT1_269(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x22; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x2; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x42; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x7c; BYTE $0xa; BYTE $(off/4); \
-	BYTE $0x62; BYTE $0x52; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x27; BYTE $(off/4); \
-	BYTE $0x62; BYTE $0x12; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x7; BYTE $(off/4)
-#define DOT1(off) DOT1_277(off)
-// func mulDotsBF16x6(a *mulArgs)
-TEXT ·mulDotsBF16x6(SB), NOSPLIT, $0-8
+	BYTE $0x62; BYTE $0x52; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x27; BYTE $(off/4)
+#define DOT1(off) DOT1_269(off)
+// func mulDotsBF16x5(a *mulArgs)
+TEXT ·mulDotsBF16x5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -12341,8 +11807,6 @@ part0:
 	VMOVUPS Z6, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
 	VMOVUPS Z8, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z10, 0(R14)
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -12351,26 +11815,24 @@ part0:
 
 #undef DOT0
 #undef DOT1
-#define DOT0_278(off) \
+#define DOT0_270(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x22; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x2; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x42; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x74; BYTE $0xa; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x52; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x27; BYTE $(off/4); \
-	BYTE $0x62; BYTE $0x12; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x7; BYTE $(off/4); \
-	BYTE $0x62; BYTE $0x12; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x47; BYTE $(off/4)
-#define DOT0(off) DOT0_278(off)
-#define DOT1_279(off) \
+	BYTE $0x62; BYTE $0x12; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x7; BYTE $(off/4)
+#define DOT0(off) DOT0_270(off)
+#define DOT1_271(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x22; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x2; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x42; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x7c; BYTE $0xa; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x52; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x27; BYTE $(off/4); \
-	BYTE $0x62; BYTE $0x12; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x7; BYTE $(off/4); \
-	BYTE $0x62; BYTE $0x12; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x47; BYTE $(off/4)
-#define DOT1(off) DOT1_279(off)
-// func mulDotsBF16x7(a *mulArgs)
-TEXT ·mulDotsBF16x7(SB), NOSPLIT, $0-8
+	BYTE $0x62; BYTE $0x12; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x7; BYTE $(off/4)
+#define DOT1(off) DOT1_271(off)
+// func mulDotsBF16x6(a *mulArgs)
+TEXT ·mulDotsBF16x6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -12407,8 +11869,6 @@ part0:
 	VMOVUPS Z8, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
 	VMOVUPS Z10, 0(R14)
-	ADDQ mulArgs_yStride(AX), R14
-	VMOVUPS Z12, 0(R14)
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -12417,28 +11877,26 @@ part0:
 
 #undef DOT0
 #undef DOT1
-#define DOT0_280(off) \
+#define DOT0_272(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x22; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x2; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x42; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x74; BYTE $0xa; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x52; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x27; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x12; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x7; BYTE $(off/4); \
-	BYTE $0x62; BYTE $0x12; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x47; BYTE $(off/4); \
-	BYTE $0x62; BYTE $0x12; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x74; BYTE $0xf; BYTE $(off/4)
-#define DOT0(off) DOT0_280(off)
-#define DOT1_281(off) \
+	BYTE $0x62; BYTE $0x12; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x47; BYTE $(off/4)
+#define DOT0(off) DOT0_272(off)
+#define DOT1_273(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x22; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x2; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x42; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x7c; BYTE $0xa; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x52; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x27; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x12; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x7; BYTE $(off/4); \
-	BYTE $0x62; BYTE $0x12; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x47; BYTE $(off/4); \
-	BYTE $0x62; BYTE $0x12; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x7c; BYTE $0xf; BYTE $(off/4)
-#define DOT1(off) DOT1_281(off)
-// func mulDotsBF16x8(a *mulArgs)
-TEXT ·mulDotsBF16x8(SB), NOSPLIT, $0-8
+	BYTE $0x62; BYTE $0x12; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x47; BYTE $(off/4)
+#define DOT1(off) DOT1_273(off)
+// func mulDotsBF16x7(a *mulArgs)
+TEXT ·mulDotsBF16x7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ mulArgs_w(AX), SI
 	MOVQ mulArgs_y(AX), DI
@@ -12477,6 +11935,74 @@ part0:
 	VMOVUPS Z10, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
 	VMOVUPS Z12, 0(R14)
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOT0
+#undef DOT1
+#define DOT0_274(off) \
+	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x22; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x2; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x42; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x74; BYTE $0xa; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x52; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x27; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x12; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x7; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x12; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x47; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x12; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x74; BYTE $0xf; BYTE $(off/4)
+#define DOT0(off) DOT0_274(off)
+#define DOT1_275(off) \
+	BYTE $0x62; BYTE $0xf2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x22; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x2; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x42; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x7c; BYTE $0xa; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x52; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x27; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x12; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x7; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x12; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x47; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x12; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x7c; BYTE $0xf; BYTE $(off/4)
+#define DOT1(off) DOT1_275(off)
+// func mulDotsBF16x8(a *mulArgs)
+TEXT ·mulDotsBF16x8(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ ·weightsAhead(SB), R14
+	CLEAR_151()
+part0:
+	PREFETCHT0 0(SI)(R14*1)
+	VMOVUPS 0(SI), Z24
+	DOT0(0)
+	PREFETCHT0 64(SI)(R14*1)
+	VMOVUPS 64(SI), Z25
+	DOT1(4)
+	ADDQ $128, SI
+	ADDQ $8, DX
+	ADDQ $8, R15
+	DECQ BX
+	JNZ part0
+	ADD_152()
+	LEAQ (DI), R14
+	VMOVUPS Z0, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z2, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z4, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z6, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z8, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z10, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z12, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
 	VMOVUPS Z14, 0(R14)
 	ADDQ $64, DI
@@ -12487,7 +12013,7 @@ part0:
 
 #undef DOT0
 #undef DOT1
-#define DOT0_282(off) \
+#define DOT0_276(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x22; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x2; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x42; BYTE $(off/4); \
@@ -12497,8 +12023,8 @@ part0:
 	BYTE $0x62; BYTE $0x12; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x47; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x12; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x74; BYTE $0xf; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xc2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x24; BYTE $(off/4)
-#define DOT0(off) DOT0_282(off)
-#define DOT1_283(off) \
+#define DOT0(off) DOT0_276(off)
+#define DOT1_277(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x22; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x2; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x42; BYTE $(off/4); \
@@ -12508,7 +12034,7 @@ part0:
 	BYTE $0x62; BYTE $0x12; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x47; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x12; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x7c; BYTE $0xf; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xc2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x24; BYTE $(off/4)
-#define DOT1(off) DOT1_283(off)
+#define DOT1(off) DOT1_277(off)
 // func mulDotsBF16x9(a *mulArgs)
 TEXT ·mulDotsBF16x9(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -12522,7 +12048,7 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_152()
+	CLEAR_157()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -12536,7 +12062,7 @@ part0:
 	ADDQ $8, R12
 	DECQ BX
 	JNZ part0
-	ADD_153()
+	ADD_158()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -12563,7 +12089,7 @@ part0:
 
 #undef DOT0
 #undef DOT1
-#define DOT0_284(off) \
+#define DOT0_278(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x22; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x2; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x42; BYTE $(off/4); \
@@ -12574,8 +12100,8 @@ part0:
 	BYTE $0x62; BYTE $0x12; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x74; BYTE $0xf; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xc2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x24; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x82; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x4; BYTE $(off/4)
-#define DOT0(off) DOT0_284(off)
-#define DOT1_285(off) \
+#define DOT0(off) DOT0_278(off)
+#define DOT1_279(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x22; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x2; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x42; BYTE $(off/4); \
@@ -12586,7 +12112,7 @@ part0:
 	BYTE $0x62; BYTE $0x12; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x7c; BYTE $0xf; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xc2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x24; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x82; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x4; BYTE $(off/4)
-#define DOT1(off) DOT1_285(off)
+#define DOT1(off) DOT1_279(off)
 // func mulDotsBF16x10(a *mulArgs)
 TEXT ·mulDotsBF16x10(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -12600,7 +12126,7 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_158()
+	CLEAR_163()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -12614,7 +12140,7 @@ part0:
 	ADDQ $8, R12
 	DECQ BX
 	JNZ part0
-	ADD_159()
+	ADD_164()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -12643,7 +12169,7 @@ part0:
 
 #undef DOT0
 #undef DOT1
-#define DOT0_286(off) \
+#define DOT0_280(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x22; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x2; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x42; BYTE $(off/4); \
@@ -12655,8 +12181,8 @@ part0:
 	BYTE $0x62; BYTE $0xc2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x24; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x82; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x4; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x82; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x44; BYTE $(off/4)
-#define DOT0(off) DOT0_286(off)
-#define DOT1_287(off) \
+#define DOT0(off) DOT0_280(off)
+#define DOT1_281(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x22; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x2; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x42; BYTE $(off/4); \
@@ -12668,7 +12194,7 @@ part0:
 	BYTE $0x62; BYTE $0xc2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x24; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x82; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x4; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x82; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x44; BYTE $(off/4)
-#define DOT1(off) DOT1_287(off)
+#define DOT1(off) DOT1_281(off)
 // func mulDotsBF16x11(a *mulArgs)
 TEXT ·mulDotsBF16x11(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -12682,7 +12208,7 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_164()
+	CLEAR_169()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -12696,7 +12222,7 @@ part0:
 	ADDQ $8, R12
 	DECQ BX
 	JNZ part0
-	ADD_165()
+	ADD_170()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14
@@ -12727,7 +12253,7 @@ part0:
 
 #undef DOT0
 #undef DOT1
-#define DOT0_288(off) \
+#define DOT0_282(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x22; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x2; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x42; BYTE $(off/4); \
@@ -12740,8 +12266,8 @@ part0:
 	BYTE $0x62; BYTE $0x82; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x4; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x82; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x44; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x82; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x74; BYTE $0xc; BYTE $(off/4)
-#define DOT0(off) DOT0_288(off)
-#define DOT1_289(off) \
+#define DOT0(off) DOT0_282(off)
+#define DOT1_283(off) \
 	BYTE $0x62; BYTE $0xf2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x22; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x2; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x42; BYTE $(off/4); \
@@ -12754,7 +12280,7 @@ part0:
 	BYTE $0x62; BYTE $0x82; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x4; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x82; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x44; BYTE $(off/4); \
 	BYTE $0x62; BYTE $0x82; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x7c; BYTE $0xc; BYTE $(off/4)
-#define DOT1(off) DOT1_289(off)
+#define DOT1(off) DOT1_283(off)
 // func mulDotsBF16x12(a *mulArgs)
 TEXT ·mulDotsBF16x12(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -12768,7 +12294,7 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ ·weightsAhead(SB), R14
-	CLEAR_170()
+	CLEAR_175()
 part0:
 	PREFETCHT0 0(SI)(R14*1)
 	VMOVUPS 0(SI), Z24
@@ -12782,7 +12308,7 @@ part0:
 	ADDQ $8, R12
 	DECQ BX
 	JNZ part0
-	ADD_171()
+	ADD_176()
 	LEAQ (DI), R14
 	VMOVUPS Z0, 0(R14)
 	ADDQ mulArgs_yStride(AX), R14

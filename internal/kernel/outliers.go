@@ -12,15 +12,14 @@ import (
 // the others. Columns are chosen by quads, four of them, which is what products take at a time: these add the high parts of the
 // listed quads to a group's integer sum before anything is rounded.
 //
-// How many quads a group gives up is what makes the sum of two costs least: of the square of what limits the codes then, and
-// of outlierCost for every quad and for the group. The unit is the square of what usually limits groups of the row, the
-// harmonic mean, which a few large groups hardly change. Nothing but the row's own numbers decides.
+// How many quads a group gives up is what makes the sum of two costs least: of the square of what limits the codes then, and of
+// those of the quads. A quad costs the square of what usually limits groups of the row, their harmonic mean, which a few large
+// groups hardly change. Nothing but the row's own numbers decides.
 const (
-	outlierCost = 0.5
-	// Groups below that many costs are not looked at: a quad and the group cost two, and the rest of the group has steps as well.
-	leastOutlier = 3.5
-	// Numbers are at most mostOutlier times what limits the codes: high parts of at most 63, whose products fit sums of 16 bits.
-	mostOutlier = 126
+	// Groups below that many costs are not looked at: what they would gain is little.
+	leastOutlier = 2
+	// Numbers are at most outlierReach times what limits the codes, high parts at most 63: their products fit sums of 16 bits.
+	outlierReach = 126
 	highUnit    = 256
 )
 
@@ -37,7 +36,7 @@ func (a *Acts) setOutliers(i int, x []float32) {
 			n++
 		}
 	}
-	cost := outlierCost * (n / inverse) * (n / inverse)
+	cost := (n / inverse) * (n / inverse)
 	for g, s := range scale {
 		if s*s > leastOutlier*cost && s <= math.MaxFloat32 {
 			a.split(i, g, x[g*a.group:][:a.group], cost*127*127)
@@ -89,11 +88,9 @@ func (s *splitArgs) generic(x []float32, q, high []int8) {
 	}
 	inverse := 127 / s.limit
 	for k, v := range x {
-		c, h := int32(math.RoundToEven(float64(v*inverse))), int32(0)
-		if s.chosen>>(k/4)&1 != 0 {
-			h = (c + highUnit/2) >> 8
-			c = max(c-h*highUnit, -127)
-		}
+		c := int32(math.RoundToEven(float64(v * inverse)))
+		h := (c + highUnit/2) >> 8 // nothing in quads that are not chosen
+		c = max(c-h*highUnit, -127)
 		q[k], high[k] = int8(c), int8(h)
 		s.codes += c
 		s.all += c + h*highUnit
@@ -103,19 +100,20 @@ func (s *splitArgs) generic(x []float32, q, high []int8) {
 // fewest chooses quads by their largest numbers, a bit each, and tells what limits the others then.
 func fewest(tops []uint32, cost float32) (chosen uint32, limit float32) {
 	var taken uint32
-	least, first := float32(math.MaxFloat32), float32(0)
-	for k := range len(tops) {
+	least, floor := float32(math.MaxFloat32), float32(0)
+	for k := range tops {
 		var top uint32
 		for _, t := range tops {
 			top = max(top, t)
 		}
-		now := max(math.Float32frombits(top|quadBits), first/mostOutlier)
 		if k == 0 {
-			first, least = now, now*now
-		} else if v := float32(now*now) + float32(cost*float32(k+1)); v < least { // the conversions forbid fusing
+			floor = math.Float32frombits(top|quadBits) / outlierReach
+		}
+		now := max(math.Float32frombits(top|quadBits), floor)
+		if v := float32(now*now) + float32(cost*float32(k)); v < least { // the conversions forbid fusing
 			least, chosen, limit = v, taken, now
 		}
-		if cost*float32(k+2) >= least {
+		if cost*float32(k+1) >= least {
 			break
 		}
 		taken |= 1 << (top & quadBits)

@@ -174,14 +174,18 @@ group:
 	CLEAR_4()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
+#define HEAD_5() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX; \
+	MOVL (R10)(CX*1), CX; \
 	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+#define RECORD_6() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14; \
 	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_5() \
+#define CODES_7() \
 	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
 	MOVL (R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
@@ -189,7 +193,9 @@ high:
 	MOVL 0(CX), CX; \
 	VMOVDQU64 0(SI)(CX*1), Z25; \
 	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
+	VPANDD Z30, Z25, Z25
+	CODES_7()
+#define HIGH_8() \
 	VPBROADCASTD 8(R14), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPMADDWD Z29, Z28, Z28; \
@@ -198,16 +204,16 @@ high:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_5()
+	HIGH_8()
 	JNE high
-#define SHIFT_6() \
-	VPSLLD $8, Z0, Z0
-	SHIFT_6()
+#define SHIFT_9() \
+	VPSLLD $8, Z0, Z0; \
 	MOVQ ·weightsAhead(SB), R14
+	SHIFT_9()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-#define PART_7() \
+#define PART_10() \
 	PREFETCHT0 0(SI)(R14*1); \
 	VMOVDQU64 0(SI), Z24; \
 	VPANDD Z24, Z30, Z25; \
@@ -235,7 +241,7 @@ part:
 	VPANDD Z25, Z30, Z25; \
 	NEXT(28); \
 	WIDEN()
-	PART_7()
+	PART_10()
 	ADDQ $128, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -254,19 +260,19 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_8() \
+#define FINISH_11() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z2; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
 	VFMADD231PS Z0, Z27, Z2
-	FINISH_8()
+	FINISH_11()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_9() \
+#define STORE_12() \
 	VMOVUPS Z2, (CX)
-	STORE_9()
+	STORE_12()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -276,26 +282,26 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST_10(off) \
+#define FIRST_13(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z2; \
 	VPBROADCASTD off(DX)(R8*1), Z27; \
 	VPMADDUBSW Z27, Z25, Z3
-#define FIRST(off) FIRST_10(off)
-#define NEXT_11(off) \
+#define FIRST(off) FIRST_13(off)
+#define NEXT_14(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z2, Z2; \
 	VPBROADCASTD off(DX)(R8*1), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z3, Z3
-#define NEXT(off) NEXT_11(off)
-#define WIDEN_12() \
+#define NEXT(off) NEXT_14(off)
+#define WIDEN_15() \
 	VPMADDWD Z29, Z2, Z2; \
 	VPADDD Z2, Z0, Z0; \
 	VPMADDWD Z29, Z3, Z3; \
 	VPADDD Z3, Z1, Z1
-#define WIDEN() WIDEN_12()
+#define WIDEN() WIDEN_15()
 // func mulFast2AVX512x2(a *mulArgs)
 TEXT ·mulFast2AVX512x2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -313,33 +319,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_13() \
+#define CLEAR_16() \
 	VPXORD Z4, Z4, Z4; \
 	VPXORD Z5, Z5, Z5
-	CLEAR_13()
+	CLEAR_16()
 group:
-#define CLEAR_14() \
+#define CLEAR_17() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1
-	CLEAR_14()
+	CLEAR_17()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_15() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
+	CODES_7()
+#define HIGH_18() \
 	VPBROADCASTD 8(R14), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPMADDWD Z29, Z28, Z28; \
@@ -352,17 +348,17 @@ high:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_15()
+	HIGH_18()
 	JNE high
-#define SHIFT_16() \
+#define SHIFT_19() \
 	VPSLLD $8, Z0, Z0; \
-	VPSLLD $8, Z1, Z1
-	SHIFT_16()
+	VPSLLD $8, Z1, Z1; \
 	MOVQ ·weightsAhead(SB), R14
+	SHIFT_19()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_7()
+	PART_10()
 	ADDQ $128, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -381,7 +377,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_17() \
+#define FINISH_20() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z4; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -391,16 +387,16 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z1, Z1; \
 	VFMADD231PS Z1, Z27, Z5
-	FINISH_17()
+	FINISH_20()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_18() \
+#define STORE_21() \
 	VMOVUPS Z4, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z5, (CX)
-	STORE_18()
+	STORE_21()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -410,15 +406,15 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST_19(off) \
+#define FIRST_22(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z3; \
 	VPBROADCASTD off(DX)(R8*1), Z27; \
 	VPMADDUBSW Z27, Z25, Z4; \
 	VPBROADCASTD off(DX)(R8*2), Z27; \
 	VPMADDUBSW Z27, Z25, Z5
-#define FIRST(off) FIRST_19(off)
-#define NEXT_20(off) \
+#define FIRST(off) FIRST_22(off)
+#define NEXT_23(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z3, Z3; \
@@ -428,15 +424,15 @@ scaled:
 	VPBROADCASTD off(DX)(R8*2), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z5, Z5
-#define NEXT(off) NEXT_20(off)
-#define WIDEN_21() \
+#define NEXT(off) NEXT_23(off)
+#define WIDEN_24() \
 	VPMADDWD Z29, Z3, Z3; \
 	VPADDD Z3, Z0, Z0; \
 	VPMADDWD Z29, Z4, Z4; \
 	VPADDD Z4, Z1, Z1; \
 	VPMADDWD Z29, Z5, Z5; \
 	VPADDD Z5, Z2, Z2
-#define WIDEN() WIDEN_21()
+#define WIDEN() WIDEN_24()
 // func mulFast2AVX512x3(a *mulArgs)
 TEXT ·mulFast2AVX512x3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -454,35 +450,25 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_22() \
+#define CLEAR_25() \
 	VPXORD Z6, Z6, Z6; \
 	VPXORD Z7, Z7, Z7; \
 	VPXORD Z8, Z8, Z8
-	CLEAR_22()
+	CLEAR_25()
 group:
-#define CLEAR_23() \
+#define CLEAR_26() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2
-	CLEAR_23()
+	CLEAR_26()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_24() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
+	CODES_7()
+#define HIGH_27() \
 	VPBROADCASTD 8(R14), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPMADDWD Z29, Z28, Z28; \
@@ -499,18 +485,18 @@ high:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_24()
+	HIGH_27()
 	JNE high
-#define SHIFT_25() \
+#define SHIFT_28() \
 	VPSLLD $8, Z0, Z0; \
 	VPSLLD $8, Z1, Z1; \
-	VPSLLD $8, Z2, Z2
-	SHIFT_25()
+	VPSLLD $8, Z2, Z2; \
 	MOVQ ·weightsAhead(SB), R14
+	SHIFT_28()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_7()
+	PART_10()
 	ADDQ $128, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -529,7 +515,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_26() \
+#define FINISH_29() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z6; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -544,18 +530,18 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z2, Z2; \
 	VFMADD231PS Z2, Z27, Z8
-	FINISH_26()
+	FINISH_29()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_27() \
+#define STORE_30() \
 	VMOVUPS Z6, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z7, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z8, (CX)
-	STORE_27()
+	STORE_30()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -565,7 +551,7 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST_28(off) \
+#define FIRST_31(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z4; \
 	VPBROADCASTD off(DX)(R8*1), Z27; \
@@ -574,8 +560,8 @@ scaled:
 	VPMADDUBSW Z27, Z25, Z6; \
 	VPBROADCASTD off(DX)(R9*1), Z27; \
 	VPMADDUBSW Z27, Z25, Z7
-#define FIRST(off) FIRST_28(off)
-#define NEXT_29(off) \
+#define FIRST(off) FIRST_31(off)
+#define NEXT_32(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z4, Z4; \
@@ -588,8 +574,8 @@ scaled:
 	VPBROADCASTD off(DX)(R9*1), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z7, Z7
-#define NEXT(off) NEXT_29(off)
-#define WIDEN_30() \
+#define NEXT(off) NEXT_32(off)
+#define WIDEN_33() \
 	VPMADDWD Z29, Z4, Z4; \
 	VPADDD Z4, Z0, Z0; \
 	VPMADDWD Z29, Z5, Z5; \
@@ -598,7 +584,7 @@ scaled:
 	VPADDD Z6, Z2, Z2; \
 	VPMADDWD Z29, Z7, Z7; \
 	VPADDD Z7, Z3, Z3
-#define WIDEN() WIDEN_30()
+#define WIDEN() WIDEN_33()
 // func mulFast2AVX512x4(a *mulArgs)
 TEXT ·mulFast2AVX512x4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -616,37 +602,27 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_31() \
+#define CLEAR_34() \
 	VPXORD Z8, Z8, Z8; \
 	VPXORD Z9, Z9, Z9; \
 	VPXORD Z10, Z10, Z10; \
 	VPXORD Z11, Z11, Z11
-	CLEAR_31()
+	CLEAR_34()
 group:
-#define CLEAR_32() \
+#define CLEAR_35() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
 	VPXORD Z3, Z3, Z3
-	CLEAR_32()
+	CLEAR_35()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_33() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
+	CODES_7()
+#define HIGH_36() \
 	VPBROADCASTD 8(R14), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPMADDWD Z29, Z28, Z28; \
@@ -667,19 +643,19 @@ high:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_33()
+	HIGH_36()
 	JNE high
-#define SHIFT_34() \
+#define SHIFT_37() \
 	VPSLLD $8, Z0, Z0; \
 	VPSLLD $8, Z1, Z1; \
 	VPSLLD $8, Z2, Z2; \
-	VPSLLD $8, Z3, Z3
-	SHIFT_34()
+	VPSLLD $8, Z3, Z3; \
 	MOVQ ·weightsAhead(SB), R14
+	SHIFT_37()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_7()
+	PART_10()
 	ADDQ $128, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -698,7 +674,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_35() \
+#define FINISH_38() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z8; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -718,12 +694,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z3, Z3; \
 	VFMADD231PS Z3, Z27, Z11
-	FINISH_35()
+	FINISH_38()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_36() \
+#define STORE_39() \
 	VMOVUPS Z8, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z9, (CX); \
@@ -731,7 +707,7 @@ scaled:
 	VMOVUPS Z10, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z11, (CX)
-	STORE_36()
+	STORE_39()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -741,7 +717,7 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST_37(off) \
+#define FIRST_40(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z5; \
 	VPBROADCASTD off(DX)(R8*1), Z27; \
@@ -752,8 +728,8 @@ scaled:
 	VPMADDUBSW Z27, Z25, Z8; \
 	VPBROADCASTD off(R15), Z27; \
 	VPMADDUBSW Z27, Z25, Z9
-#define FIRST(off) FIRST_37(off)
-#define NEXT_38(off) \
+#define FIRST(off) FIRST_40(off)
+#define NEXT_41(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z5, Z5; \
@@ -769,8 +745,8 @@ scaled:
 	VPBROADCASTD off(R15), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z9, Z9
-#define NEXT(off) NEXT_38(off)
-#define WIDEN_39() \
+#define NEXT(off) NEXT_41(off)
+#define WIDEN_42() \
 	VPMADDWD Z29, Z5, Z5; \
 	VPADDD Z5, Z0, Z0; \
 	VPMADDWD Z29, Z6, Z6; \
@@ -781,7 +757,7 @@ scaled:
 	VPADDD Z8, Z3, Z3; \
 	VPMADDWD Z29, Z9, Z9; \
 	VPADDD Z9, Z4, Z4
-#define WIDEN() WIDEN_39()
+#define WIDEN() WIDEN_42()
 // func mulFast2AVX512x5(a *mulArgs)
 TEXT ·mulFast2AVX512x5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -800,39 +776,29 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_40() \
+#define CLEAR_43() \
 	VPXORD Z10, Z10, Z10; \
 	VPXORD Z11, Z11, Z11; \
 	VPXORD Z12, Z12, Z12; \
 	VPXORD Z13, Z13, Z13; \
 	VPXORD Z14, Z14, Z14
-	CLEAR_40()
+	CLEAR_43()
 group:
-#define CLEAR_41() \
+#define CLEAR_44() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
 	VPXORD Z3, Z3, Z3; \
 	VPXORD Z4, Z4, Z4
-	CLEAR_41()
+	CLEAR_44()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_42() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
+	CODES_7()
+#define HIGH_45() \
 	VPBROADCASTD 8(R14), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPMADDWD Z29, Z28, Z28; \
@@ -857,20 +823,20 @@ high:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_42()
+	HIGH_45()
 	JNE high
-#define SHIFT_43() \
+#define SHIFT_46() \
 	VPSLLD $8, Z0, Z0; \
 	VPSLLD $8, Z1, Z1; \
 	VPSLLD $8, Z2, Z2; \
 	VPSLLD $8, Z3, Z3; \
-	VPSLLD $8, Z4, Z4
-	SHIFT_43()
+	VPSLLD $8, Z4, Z4; \
 	MOVQ ·weightsAhead(SB), R14
+	SHIFT_46()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_7()
+	PART_10()
 	ADDQ $128, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -890,7 +856,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_44() \
+#define FINISH_47() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z10; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -915,12 +881,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z4, Z4; \
 	VFMADD231PS Z4, Z27, Z14
-	FINISH_44()
+	FINISH_47()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_45() \
+#define STORE_48() \
 	VMOVUPS Z10, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z11, (CX); \
@@ -930,7 +896,7 @@ scaled:
 	VMOVUPS Z13, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z14, (CX)
-	STORE_45()
+	STORE_48()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -940,7 +906,7 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST_46(off) \
+#define FIRST_49(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z6; \
 	VPBROADCASTD off(DX)(R8*1), Z27; \
@@ -953,8 +919,8 @@ scaled:
 	VPMADDUBSW Z27, Z25, Z10; \
 	VPBROADCASTD off(R15)(R8*1), Z27; \
 	VPMADDUBSW Z27, Z25, Z11
-#define FIRST(off) FIRST_46(off)
-#define NEXT_47(off) \
+#define FIRST(off) FIRST_49(off)
+#define NEXT_50(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z6, Z6; \
@@ -973,8 +939,8 @@ scaled:
 	VPBROADCASTD off(R15)(R8*1), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z11, Z11
-#define NEXT(off) NEXT_47(off)
-#define WIDEN_48() \
+#define NEXT(off) NEXT_50(off)
+#define WIDEN_51() \
 	VPMADDWD Z29, Z6, Z6; \
 	VPADDD Z6, Z0, Z0; \
 	VPMADDWD Z29, Z7, Z7; \
@@ -987,7 +953,7 @@ scaled:
 	VPADDD Z10, Z4, Z4; \
 	VPMADDWD Z29, Z11, Z11; \
 	VPADDD Z11, Z5, Z5
-#define WIDEN() WIDEN_48()
+#define WIDEN() WIDEN_51()
 // func mulFast2AVX512x6(a *mulArgs)
 TEXT ·mulFast2AVX512x6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -1006,41 +972,31 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_49() \
+#define CLEAR_52() \
 	VPXORD Z12, Z12, Z12; \
 	VPXORD Z13, Z13, Z13; \
 	VPXORD Z14, Z14, Z14; \
 	VPXORD Z15, Z15, Z15; \
 	VPXORD Z16, Z16, Z16; \
 	VPXORD Z17, Z17, Z17
-	CLEAR_49()
+	CLEAR_52()
 group:
-#define CLEAR_50() \
+#define CLEAR_53() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
 	VPXORD Z3, Z3, Z3; \
 	VPXORD Z4, Z4, Z4; \
 	VPXORD Z5, Z5, Z5
-	CLEAR_50()
+	CLEAR_53()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_51() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
+	CODES_7()
+#define HIGH_54() \
 	VPBROADCASTD 8(R14), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPMADDWD Z29, Z28, Z28; \
@@ -1069,21 +1025,21 @@ high:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_51()
+	HIGH_54()
 	JNE high
-#define SHIFT_52() \
+#define SHIFT_55() \
 	VPSLLD $8, Z0, Z0; \
 	VPSLLD $8, Z1, Z1; \
 	VPSLLD $8, Z2, Z2; \
 	VPSLLD $8, Z3, Z3; \
 	VPSLLD $8, Z4, Z4; \
-	VPSLLD $8, Z5, Z5
-	SHIFT_52()
+	VPSLLD $8, Z5, Z5; \
 	MOVQ ·weightsAhead(SB), R14
+	SHIFT_55()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_7()
+	PART_10()
 	ADDQ $128, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -1103,7 +1059,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_53() \
+#define FINISH_56() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z12; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -1133,12 +1089,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z5, Z5; \
 	VFMADD231PS Z5, Z27, Z17
-	FINISH_53()
+	FINISH_56()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_54() \
+#define STORE_57() \
 	VMOVUPS Z12, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z13, (CX); \
@@ -1150,7 +1106,7 @@ scaled:
 	VMOVUPS Z16, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z17, (CX)
-	STORE_54()
+	STORE_57()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -1160,7 +1116,7 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST_55(off) \
+#define FIRST_58(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z7; \
 	VPBROADCASTD off(DX)(R8*1), Z27; \
@@ -1175,8 +1131,8 @@ scaled:
 	VPMADDUBSW Z27, Z25, Z12; \
 	VPBROADCASTD off(R15)(R8*2), Z27; \
 	VPMADDUBSW Z27, Z25, Z13
-#define FIRST(off) FIRST_55(off)
-#define NEXT_56(off) \
+#define FIRST(off) FIRST_58(off)
+#define NEXT_59(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z7, Z7; \
@@ -1198,8 +1154,8 @@ scaled:
 	VPBROADCASTD off(R15)(R8*2), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z13, Z13
-#define NEXT(off) NEXT_56(off)
-#define WIDEN_57() \
+#define NEXT(off) NEXT_59(off)
+#define WIDEN_60() \
 	VPMADDWD Z29, Z7, Z7; \
 	VPADDD Z7, Z0, Z0; \
 	VPMADDWD Z29, Z8, Z8; \
@@ -1214,7 +1170,7 @@ scaled:
 	VPADDD Z12, Z5, Z5; \
 	VPMADDWD Z29, Z13, Z13; \
 	VPADDD Z13, Z6, Z6
-#define WIDEN() WIDEN_57()
+#define WIDEN() WIDEN_60()
 // func mulFast2AVX512x7(a *mulArgs)
 TEXT ·mulFast2AVX512x7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -1233,7 +1189,7 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_58() \
+#define CLEAR_61() \
 	VPXORD Z14, Z14, Z14; \
 	VPXORD Z15, Z15, Z15; \
 	VPXORD Z16, Z16, Z16; \
@@ -1241,9 +1197,9 @@ panel:
 	VPXORD Z18, Z18, Z18; \
 	VPXORD Z19, Z19, Z19; \
 	VPXORD Z20, Z20, Z20
-	CLEAR_58()
+	CLEAR_61()
 group:
-#define CLEAR_59() \
+#define CLEAR_62() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -1251,25 +1207,15 @@ group:
 	VPXORD Z4, Z4, Z4; \
 	VPXORD Z5, Z5, Z5; \
 	VPXORD Z6, Z6, Z6
-	CLEAR_59()
+	CLEAR_62()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_60() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
+	CODES_7()
+#define HIGH_63() \
 	VPBROADCASTD 8(R14), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPMADDWD Z29, Z28, Z28; \
@@ -1302,22 +1248,22 @@ high:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_60()
+	HIGH_63()
 	JNE high
-#define SHIFT_61() \
+#define SHIFT_64() \
 	VPSLLD $8, Z0, Z0; \
 	VPSLLD $8, Z1, Z1; \
 	VPSLLD $8, Z2, Z2; \
 	VPSLLD $8, Z3, Z3; \
 	VPSLLD $8, Z4, Z4; \
 	VPSLLD $8, Z5, Z5; \
-	VPSLLD $8, Z6, Z6
-	SHIFT_61()
+	VPSLLD $8, Z6, Z6; \
 	MOVQ ·weightsAhead(SB), R14
+	SHIFT_64()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_7()
+	PART_10()
 	ADDQ $128, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -1337,7 +1283,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_62() \
+#define FINISH_65() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z14; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -1372,12 +1318,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z6, Z6; \
 	VFMADD231PS Z6, Z27, Z20
-	FINISH_62()
+	FINISH_65()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_63() \
+#define STORE_66() \
 	VMOVUPS Z14, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z15, (CX); \
@@ -1391,7 +1337,7 @@ scaled:
 	VMOVUPS Z19, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z20, (CX)
-	STORE_63()
+	STORE_66()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -1401,7 +1347,7 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST_64(off) \
+#define FIRST_67(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z8; \
 	VPBROADCASTD off(DX)(R8*1), Z27; \
@@ -1418,8 +1364,8 @@ scaled:
 	VPMADDUBSW Z27, Z25, Z14; \
 	VPBROADCASTD off(R15)(R9*1), Z27; \
 	VPMADDUBSW Z27, Z25, Z15
-#define FIRST(off) FIRST_64(off)
-#define NEXT_65(off) \
+#define FIRST(off) FIRST_67(off)
+#define NEXT_68(off) \
 	VPBROADCASTD off(DX), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z8, Z8; \
@@ -1444,8 +1390,8 @@ scaled:
 	VPBROADCASTD off(R15)(R9*1), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPADDW Z28, Z15, Z15
-#define NEXT(off) NEXT_65(off)
-#define WIDEN_66() \
+#define NEXT(off) NEXT_68(off)
+#define WIDEN_69() \
 	VPMADDWD Z29, Z8, Z8; \
 	VPADDD Z8, Z0, Z0; \
 	VPMADDWD Z29, Z9, Z9; \
@@ -1462,7 +1408,7 @@ scaled:
 	VPADDD Z14, Z6, Z6; \
 	VPMADDWD Z29, Z15, Z15; \
 	VPADDD Z15, Z7, Z7
-#define WIDEN() WIDEN_66()
+#define WIDEN() WIDEN_69()
 // func mulFast2AVX512x8(a *mulArgs)
 TEXT ·mulFast2AVX512x8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -1481,7 +1427,7 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_67() \
+#define CLEAR_70() \
 	VPXORD Z16, Z16, Z16; \
 	VPXORD Z17, Z17, Z17; \
 	VPXORD Z18, Z18, Z18; \
@@ -1490,9 +1436,9 @@ panel:
 	VPXORD Z21, Z21, Z21; \
 	VPXORD Z22, Z22, Z22; \
 	VPXORD Z23, Z23, Z23
-	CLEAR_67()
+	CLEAR_70()
 group:
-#define CLEAR_68() \
+#define CLEAR_71() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -1501,25 +1447,15 @@ group:
 	VPXORD Z5, Z5, Z5; \
 	VPXORD Z6, Z6, Z6; \
 	VPXORD Z7, Z7, Z7
-	CLEAR_68()
+	CLEAR_71()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_69() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
+	CODES_7()
+#define HIGH_72() \
 	VPBROADCASTD 8(R14), Z27; \
 	VPMADDUBSW Z27, Z25, Z28; \
 	VPMADDWD Z29, Z28, Z28; \
@@ -1556,9 +1492,9 @@ high:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_69()
+	HIGH_72()
 	JNE high
-#define SHIFT_70() \
+#define SHIFT_73() \
 	VPSLLD $8, Z0, Z0; \
 	VPSLLD $8, Z1, Z1; \
 	VPSLLD $8, Z2, Z2; \
@@ -1566,13 +1502,13 @@ high:
 	VPSLLD $8, Z4, Z4; \
 	VPSLLD $8, Z5, Z5; \
 	VPSLLD $8, Z6, Z6; \
-	VPSLLD $8, Z7, Z7
-	SHIFT_70()
+	VPSLLD $8, Z7, Z7; \
 	MOVQ ·weightsAhead(SB), R14
+	SHIFT_73()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_7()
+	PART_10()
 	ADDQ $128, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -1592,7 +1528,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_71() \
+#define FINISH_74() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z16; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -1632,12 +1568,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z7, Z7; \
 	VFMADD231PS Z7, Z27, Z23
-	FINISH_71()
+	FINISH_74()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_72() \
+#define STORE_75() \
 	VMOVUPS Z16, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z17, (CX); \
@@ -1653,7 +1589,7 @@ scaled:
 	VMOVUPS Z22, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z23, (CX)
-	STORE_72()
+	STORE_75()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -1689,14 +1625,11 @@ group:
 	CLEAR_4()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_73() \
+#define CODES_76() \
 	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
 	MOVL (R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
@@ -1715,23 +1648,15 @@ high:
 	VPSRLW X27, Z26, Z26; \
 	VPSLLW X28, Z26, Z26; \
 	VPANDD Z31, Z26, Z26; \
-	VPORD Z26, Z25, Z25; \
-	VPBROADCASTD 8(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z0, Z0; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_73()
+	VPORD Z26, Z25, Z25
+	CODES_76()
+	HIGH_8()
 	JNE high
-	SHIFT_6()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_9()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-#define PART_74() \
+#define PART_77() \
 	PREFETCHT0 0(SI)(R14*1); \
 	VMOVDQU64 0(SI), Z24; \
 	VPANDD Z24, Z30, Z25; \
@@ -1775,7 +1700,7 @@ part:
 	VPTERNLOGD $0xf8, Z26, Z31, Z25; \
 	NEXT(28); \
 	WIDEN()
-	PART_74()
+	PART_77()
 	ADDQ $192, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -1794,12 +1719,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_8()
+	FINISH_11()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_9()
+	STORE_12()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -1809,9 +1734,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_10(off)
-#define NEXT(off) NEXT_11(off)
-#define WIDEN() WIDEN_12()
+#define FIRST(off) FIRST_13(off)
+#define NEXT(off) NEXT_14(off)
+#define WIDEN() WIDEN_15()
 // func mulFast3AVX512x2(a *mulArgs)
 TEXT ·mulFast3AVX512x2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -1830,58 +1755,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_13()
+	CLEAR_16()
 group:
-	CLEAR_14()
+	CLEAR_17()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_75() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X27; \
-	VMOVD 16(CX), X28; \
-	MOVL 4(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z26; \
-	VPSRLW X27, Z26, Z26; \
-	VPSLLW X28, Z26, Z26; \
-	VPANDD Z31, Z26, Z26; \
-	VPORD Z26, Z25, Z25; \
-	VPBROADCASTD 8(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z0, Z0; \
-	VPBROADCASTD 12(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z1, Z1; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_75()
+	CODES_76()
+	HIGH_18()
 	JNE high
-	SHIFT_16()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_19()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_74()
+	PART_77()
 	ADDQ $192, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -1900,12 +1790,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_17()
+	FINISH_20()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_18()
+	STORE_21()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -1915,9 +1805,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_19(off)
-#define NEXT(off) NEXT_20(off)
-#define WIDEN() WIDEN_21()
+#define FIRST(off) FIRST_22(off)
+#define NEXT(off) NEXT_23(off)
+#define WIDEN() WIDEN_24()
 // func mulFast3AVX512x3(a *mulArgs)
 TEXT ·mulFast3AVX512x3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -1936,62 +1826,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_22()
+	CLEAR_25()
 group:
-	CLEAR_23()
+	CLEAR_26()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_76() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X27; \
-	VMOVD 16(CX), X28; \
-	MOVL 4(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z26; \
-	VPSRLW X27, Z26, Z26; \
-	VPSLLW X28, Z26, Z26; \
-	VPANDD Z31, Z26, Z26; \
-	VPORD Z26, Z25, Z25; \
-	VPBROADCASTD 8(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z0, Z0; \
-	VPBROADCASTD 12(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z1, Z1; \
-	VPBROADCASTD 16(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z2, Z2; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_76()
+	CODES_76()
+	HIGH_27()
 	JNE high
-	SHIFT_25()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_28()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_74()
+	PART_77()
 	ADDQ $192, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -2010,12 +1861,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_26()
+	FINISH_29()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_27()
+	STORE_30()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -2025,9 +1876,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_28(off)
-#define NEXT(off) NEXT_29(off)
-#define WIDEN() WIDEN_30()
+#define FIRST(off) FIRST_31(off)
+#define NEXT(off) NEXT_32(off)
+#define WIDEN() WIDEN_33()
 // func mulFast3AVX512x4(a *mulArgs)
 TEXT ·mulFast3AVX512x4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -2046,66 +1897,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_31()
+	CLEAR_34()
 group:
-	CLEAR_32()
+	CLEAR_35()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_77() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X27; \
-	VMOVD 16(CX), X28; \
-	MOVL 4(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z26; \
-	VPSRLW X27, Z26, Z26; \
-	VPSLLW X28, Z26, Z26; \
-	VPANDD Z31, Z26, Z26; \
-	VPORD Z26, Z25, Z25; \
-	VPBROADCASTD 8(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z0, Z0; \
-	VPBROADCASTD 12(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z1, Z1; \
-	VPBROADCASTD 16(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z2, Z2; \
-	VPBROADCASTD 20(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z3, Z3; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_77()
+	CODES_76()
+	HIGH_36()
 	JNE high
-	SHIFT_34()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_37()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_74()
+	PART_77()
 	ADDQ $192, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -2124,12 +1932,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_35()
+	FINISH_38()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_36()
+	STORE_39()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -2139,9 +1947,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_37(off)
-#define NEXT(off) NEXT_38(off)
-#define WIDEN() WIDEN_39()
+#define FIRST(off) FIRST_40(off)
+#define NEXT(off) NEXT_41(off)
+#define WIDEN() WIDEN_42()
 // func mulFast3AVX512x5(a *mulArgs)
 TEXT ·mulFast3AVX512x5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -2161,70 +1969,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_40()
+	CLEAR_43()
 group:
-	CLEAR_41()
+	CLEAR_44()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_78() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X27; \
-	VMOVD 16(CX), X28; \
-	MOVL 4(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z26; \
-	VPSRLW X27, Z26, Z26; \
-	VPSLLW X28, Z26, Z26; \
-	VPANDD Z31, Z26, Z26; \
-	VPORD Z26, Z25, Z25; \
-	VPBROADCASTD 8(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z0, Z0; \
-	VPBROADCASTD 12(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z1, Z1; \
-	VPBROADCASTD 16(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z2, Z2; \
-	VPBROADCASTD 20(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z3, Z3; \
-	VPBROADCASTD 24(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z4, Z4; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_78()
+	CODES_76()
+	HIGH_45()
 	JNE high
-	SHIFT_43()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_46()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_74()
+	PART_77()
 	ADDQ $192, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -2244,12 +2005,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_44()
+	FINISH_47()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_45()
+	STORE_48()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -2259,9 +2020,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_46(off)
-#define NEXT(off) NEXT_47(off)
-#define WIDEN() WIDEN_48()
+#define FIRST(off) FIRST_49(off)
+#define NEXT(off) NEXT_50(off)
+#define WIDEN() WIDEN_51()
 // func mulFast3AVX512x6(a *mulArgs)
 TEXT ·mulFast3AVX512x6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -2281,74 +2042,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_49()
+	CLEAR_52()
 group:
-	CLEAR_50()
+	CLEAR_53()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_79() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X27; \
-	VMOVD 16(CX), X28; \
-	MOVL 4(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z26; \
-	VPSRLW X27, Z26, Z26; \
-	VPSLLW X28, Z26, Z26; \
-	VPANDD Z31, Z26, Z26; \
-	VPORD Z26, Z25, Z25; \
-	VPBROADCASTD 8(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z0, Z0; \
-	VPBROADCASTD 12(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z1, Z1; \
-	VPBROADCASTD 16(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z2, Z2; \
-	VPBROADCASTD 20(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z3, Z3; \
-	VPBROADCASTD 24(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z4, Z4; \
-	VPBROADCASTD 28(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z5, Z5; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_79()
+	CODES_76()
+	HIGH_54()
 	JNE high
-	SHIFT_52()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_55()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_74()
+	PART_77()
 	ADDQ $192, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -2368,12 +2078,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_53()
+	FINISH_56()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_54()
+	STORE_57()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -2383,9 +2093,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_55(off)
-#define NEXT(off) NEXT_56(off)
-#define WIDEN() WIDEN_57()
+#define FIRST(off) FIRST_58(off)
+#define NEXT(off) NEXT_59(off)
+#define WIDEN() WIDEN_60()
 // func mulFast3AVX512x7(a *mulArgs)
 TEXT ·mulFast3AVX512x7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -2405,78 +2115,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_58()
+	CLEAR_61()
 group:
-	CLEAR_59()
+	CLEAR_62()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_80() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X27; \
-	VMOVD 16(CX), X28; \
-	MOVL 4(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z26; \
-	VPSRLW X27, Z26, Z26; \
-	VPSLLW X28, Z26, Z26; \
-	VPANDD Z31, Z26, Z26; \
-	VPORD Z26, Z25, Z25; \
-	VPBROADCASTD 8(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z0, Z0; \
-	VPBROADCASTD 12(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z1, Z1; \
-	VPBROADCASTD 16(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z2, Z2; \
-	VPBROADCASTD 20(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z3, Z3; \
-	VPBROADCASTD 24(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z4, Z4; \
-	VPBROADCASTD 28(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z5, Z5; \
-	VPBROADCASTD 32(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z6, Z6; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_80()
+	CODES_76()
+	HIGH_63()
 	JNE high
-	SHIFT_61()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_64()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_74()
+	PART_77()
 	ADDQ $192, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -2496,12 +2151,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_62()
+	FINISH_65()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_63()
+	STORE_66()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -2511,9 +2166,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_64(off)
-#define NEXT(off) NEXT_65(off)
-#define WIDEN() WIDEN_66()
+#define FIRST(off) FIRST_67(off)
+#define NEXT(off) NEXT_68(off)
+#define WIDEN() WIDEN_69()
 // func mulFast3AVX512x8(a *mulArgs)
 TEXT ·mulFast3AVX512x8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -2533,82 +2188,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_67()
+	CLEAR_70()
 group:
-	CLEAR_68()
+	CLEAR_71()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_81() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X27; \
-	VMOVD 16(CX), X28; \
-	MOVL 4(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z26; \
-	VPSRLW X27, Z26, Z26; \
-	VPSLLW X28, Z26, Z26; \
-	VPANDD Z31, Z26, Z26; \
-	VPORD Z26, Z25, Z25; \
-	VPBROADCASTD 8(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z0, Z0; \
-	VPBROADCASTD 12(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z1, Z1; \
-	VPBROADCASTD 16(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z2, Z2; \
-	VPBROADCASTD 20(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z3, Z3; \
-	VPBROADCASTD 24(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z4, Z4; \
-	VPBROADCASTD 28(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z5, Z5; \
-	VPBROADCASTD 32(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z6, Z6; \
-	VPBROADCASTD 36(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z7, Z7; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_81()
+	CODES_76()
+	HIGH_72()
 	JNE high
-	SHIFT_70()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_73()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_74()
+	PART_77()
 	ADDQ $192, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -2628,12 +2224,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_71()
+	FINISH_74()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_72()
+	STORE_75()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -2669,21 +2265,18 @@ group:
 	CLEAR_4()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-	HIGH_73()
+	CODES_76()
+	HIGH_8()
 	JNE high
-	SHIFT_6()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_9()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-#define PART_82() \
+#define PART_78() \
 	PREFETCHT0 0(SI)(R14*1); \
 	VMOVDQU64 0(SI), Z24; \
 	VPANDD Z24, Z30, Z25; \
@@ -2730,7 +2323,7 @@ part:
 	VPTERNLOGD $0xf8, Z26, Z31, Z25; \
 	NEXT(28); \
 	WIDEN()
-	PART_82()
+	PART_78()
 	ADDQ $320, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -2749,12 +2342,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_8()
+	FINISH_11()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_9()
+	STORE_12()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -2764,9 +2357,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_10(off)
-#define NEXT(off) NEXT_11(off)
-#define WIDEN() WIDEN_12()
+#define FIRST(off) FIRST_13(off)
+#define NEXT(off) NEXT_14(off)
+#define WIDEN() WIDEN_15()
 // func mulFast5AVX512x2(a *mulArgs)
 TEXT ·mulFast5AVX512x2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -2785,26 +2378,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_13()
+	CLEAR_16()
 group:
-	CLEAR_14()
+	CLEAR_17()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-	HIGH_75()
+	CODES_76()
+	HIGH_18()
 	JNE high
-	SHIFT_16()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_19()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_82()
+	PART_78()
 	ADDQ $320, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -2823,12 +2413,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_17()
+	FINISH_20()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_18()
+	STORE_21()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -2838,9 +2428,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_19(off)
-#define NEXT(off) NEXT_20(off)
-#define WIDEN() WIDEN_21()
+#define FIRST(off) FIRST_22(off)
+#define NEXT(off) NEXT_23(off)
+#define WIDEN() WIDEN_24()
 // func mulFast5AVX512x3(a *mulArgs)
 TEXT ·mulFast5AVX512x3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -2859,26 +2449,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_22()
+	CLEAR_25()
 group:
-	CLEAR_23()
+	CLEAR_26()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-	HIGH_76()
+	CODES_76()
+	HIGH_27()
 	JNE high
-	SHIFT_25()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_28()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_82()
+	PART_78()
 	ADDQ $320, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -2897,12 +2484,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_26()
+	FINISH_29()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_27()
+	STORE_30()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -2912,9 +2499,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_28(off)
-#define NEXT(off) NEXT_29(off)
-#define WIDEN() WIDEN_30()
+#define FIRST(off) FIRST_31(off)
+#define NEXT(off) NEXT_32(off)
+#define WIDEN() WIDEN_33()
 // func mulFast5AVX512x4(a *mulArgs)
 TEXT ·mulFast5AVX512x4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -2933,26 +2520,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_31()
+	CLEAR_34()
 group:
-	CLEAR_32()
+	CLEAR_35()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-	HIGH_77()
+	CODES_76()
+	HIGH_36()
 	JNE high
-	SHIFT_34()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_37()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_82()
+	PART_78()
 	ADDQ $320, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -2971,12 +2555,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_35()
+	FINISH_38()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_36()
+	STORE_39()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -2986,9 +2570,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_37(off)
-#define NEXT(off) NEXT_38(off)
-#define WIDEN() WIDEN_39()
+#define FIRST(off) FIRST_40(off)
+#define NEXT(off) NEXT_41(off)
+#define WIDEN() WIDEN_42()
 // func mulFast5AVX512x5(a *mulArgs)
 TEXT ·mulFast5AVX512x5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -3008,26 +2592,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_40()
+	CLEAR_43()
 group:
-	CLEAR_41()
+	CLEAR_44()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-	HIGH_78()
+	CODES_76()
+	HIGH_45()
 	JNE high
-	SHIFT_43()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_46()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_82()
+	PART_78()
 	ADDQ $320, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -3047,12 +2628,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_44()
+	FINISH_47()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_45()
+	STORE_48()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -3062,9 +2643,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_46(off)
-#define NEXT(off) NEXT_47(off)
-#define WIDEN() WIDEN_48()
+#define FIRST(off) FIRST_49(off)
+#define NEXT(off) NEXT_50(off)
+#define WIDEN() WIDEN_51()
 // func mulFast5AVX512x6(a *mulArgs)
 TEXT ·mulFast5AVX512x6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -3084,26 +2665,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_49()
+	CLEAR_52()
 group:
-	CLEAR_50()
+	CLEAR_53()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-	HIGH_79()
+	CODES_76()
+	HIGH_54()
 	JNE high
-	SHIFT_52()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_55()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_82()
+	PART_78()
 	ADDQ $320, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -3123,12 +2701,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_53()
+	FINISH_56()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_54()
+	STORE_57()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -3138,9 +2716,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_55(off)
-#define NEXT(off) NEXT_56(off)
-#define WIDEN() WIDEN_57()
+#define FIRST(off) FIRST_58(off)
+#define NEXT(off) NEXT_59(off)
+#define WIDEN() WIDEN_60()
 // func mulFast5AVX512x7(a *mulArgs)
 TEXT ·mulFast5AVX512x7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -3160,26 +2738,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_58()
+	CLEAR_61()
 group:
-	CLEAR_59()
+	CLEAR_62()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-	HIGH_80()
+	CODES_76()
+	HIGH_63()
 	JNE high
-	SHIFT_61()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_64()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_82()
+	PART_78()
 	ADDQ $320, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -3199,12 +2774,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_62()
+	FINISH_65()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_63()
+	STORE_66()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -3214,9 +2789,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_64(off)
-#define NEXT(off) NEXT_65(off)
-#define WIDEN() WIDEN_66()
+#define FIRST(off) FIRST_67(off)
+#define NEXT(off) NEXT_68(off)
+#define WIDEN() WIDEN_69()
 // func mulFast5AVX512x8(a *mulArgs)
 TEXT ·mulFast5AVX512x8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -3236,26 +2811,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_67()
+	CLEAR_70()
 group:
-	CLEAR_68()
+	CLEAR_71()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-	HIGH_81()
+	CODES_76()
+	HIGH_72()
 	JNE high
-	SHIFT_70()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_73()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_82()
+	PART_78()
 	ADDQ $320, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -3275,12 +2847,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_71()
+	FINISH_74()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_72()
+	STORE_75()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -3316,21 +2888,18 @@ group:
 	CLEAR_4()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-	HIGH_73()
+	CODES_76()
+	HIGH_8()
 	JNE high
-	SHIFT_6()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_9()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-#define PART_83() \
+#define PART_79() \
 	PREFETCHT0 0(SI)(R14*1); \
 	VMOVDQU64 0(SI), Z24; \
 	VPANDD Z24, Z30, Z25; \
@@ -3379,7 +2948,7 @@ part:
 	VPTERNLOGD $0xf8, Z26, Z31, Z25; \
 	NEXT(28); \
 	WIDEN()
-	PART_83()
+	PART_79()
 	ADDQ $384, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -3398,12 +2967,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_8()
+	FINISH_11()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_9()
+	STORE_12()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -3413,9 +2982,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_10(off)
-#define NEXT(off) NEXT_11(off)
-#define WIDEN() WIDEN_12()
+#define FIRST(off) FIRST_13(off)
+#define NEXT(off) NEXT_14(off)
+#define WIDEN() WIDEN_15()
 // func mulFast6AVX512x2(a *mulArgs)
 TEXT ·mulFast6AVX512x2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -3434,26 +3003,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_13()
+	CLEAR_16()
 group:
-	CLEAR_14()
+	CLEAR_17()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-	HIGH_75()
+	CODES_76()
+	HIGH_18()
 	JNE high
-	SHIFT_16()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_19()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_83()
+	PART_79()
 	ADDQ $384, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -3472,12 +3038,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_17()
+	FINISH_20()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_18()
+	STORE_21()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -3487,9 +3053,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_19(off)
-#define NEXT(off) NEXT_20(off)
-#define WIDEN() WIDEN_21()
+#define FIRST(off) FIRST_22(off)
+#define NEXT(off) NEXT_23(off)
+#define WIDEN() WIDEN_24()
 // func mulFast6AVX512x3(a *mulArgs)
 TEXT ·mulFast6AVX512x3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -3508,26 +3074,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_22()
+	CLEAR_25()
 group:
-	CLEAR_23()
+	CLEAR_26()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-	HIGH_76()
+	CODES_76()
+	HIGH_27()
 	JNE high
-	SHIFT_25()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_28()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_83()
+	PART_79()
 	ADDQ $384, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -3546,12 +3109,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_26()
+	FINISH_29()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_27()
+	STORE_30()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -3561,9 +3124,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_28(off)
-#define NEXT(off) NEXT_29(off)
-#define WIDEN() WIDEN_30()
+#define FIRST(off) FIRST_31(off)
+#define NEXT(off) NEXT_32(off)
+#define WIDEN() WIDEN_33()
 // func mulFast6AVX512x4(a *mulArgs)
 TEXT ·mulFast6AVX512x4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -3582,26 +3145,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_31()
+	CLEAR_34()
 group:
-	CLEAR_32()
+	CLEAR_35()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-	HIGH_77()
+	CODES_76()
+	HIGH_36()
 	JNE high
-	SHIFT_34()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_37()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_83()
+	PART_79()
 	ADDQ $384, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -3620,12 +3180,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_35()
+	FINISH_38()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_36()
+	STORE_39()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -3635,9 +3195,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_37(off)
-#define NEXT(off) NEXT_38(off)
-#define WIDEN() WIDEN_39()
+#define FIRST(off) FIRST_40(off)
+#define NEXT(off) NEXT_41(off)
+#define WIDEN() WIDEN_42()
 // func mulFast6AVX512x5(a *mulArgs)
 TEXT ·mulFast6AVX512x5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -3657,26 +3217,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_40()
+	CLEAR_43()
 group:
-	CLEAR_41()
+	CLEAR_44()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-	HIGH_78()
+	CODES_76()
+	HIGH_45()
 	JNE high
-	SHIFT_43()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_46()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_83()
+	PART_79()
 	ADDQ $384, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -3696,12 +3253,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_44()
+	FINISH_47()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_45()
+	STORE_48()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -3711,9 +3268,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_46(off)
-#define NEXT(off) NEXT_47(off)
-#define WIDEN() WIDEN_48()
+#define FIRST(off) FIRST_49(off)
+#define NEXT(off) NEXT_50(off)
+#define WIDEN() WIDEN_51()
 // func mulFast6AVX512x6(a *mulArgs)
 TEXT ·mulFast6AVX512x6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -3733,26 +3290,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_49()
+	CLEAR_52()
 group:
-	CLEAR_50()
+	CLEAR_53()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-	HIGH_79()
+	CODES_76()
+	HIGH_54()
 	JNE high
-	SHIFT_52()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_55()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_83()
+	PART_79()
 	ADDQ $384, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -3772,12 +3326,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_53()
+	FINISH_56()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_54()
+	STORE_57()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -3787,9 +3341,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_55(off)
-#define NEXT(off) NEXT_56(off)
-#define WIDEN() WIDEN_57()
+#define FIRST(off) FIRST_58(off)
+#define NEXT(off) NEXT_59(off)
+#define WIDEN() WIDEN_60()
 // func mulFast6AVX512x7(a *mulArgs)
 TEXT ·mulFast6AVX512x7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -3809,26 +3363,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_58()
+	CLEAR_61()
 group:
-	CLEAR_59()
+	CLEAR_62()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-	HIGH_80()
+	CODES_76()
+	HIGH_63()
 	JNE high
-	SHIFT_61()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_64()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_83()
+	PART_79()
 	ADDQ $384, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -3848,12 +3399,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_62()
+	FINISH_65()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_63()
+	STORE_66()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -3863,9 +3414,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_64(off)
-#define NEXT(off) NEXT_65(off)
-#define WIDEN() WIDEN_66()
+#define FIRST(off) FIRST_67(off)
+#define NEXT(off) NEXT_68(off)
+#define WIDEN() WIDEN_69()
 // func mulFast6AVX512x8(a *mulArgs)
 TEXT ·mulFast6AVX512x8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -3885,26 +3436,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_67()
+	CLEAR_70()
 group:
-	CLEAR_68()
+	CLEAR_71()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-	HIGH_81()
+	CODES_76()
+	HIGH_72()
 	JNE high
-	SHIFT_70()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_73()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_83()
+	PART_79()
 	ADDQ $384, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -3924,12 +3472,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_71()
+	FINISH_74()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_72()
+	STORE_75()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -3965,14 +3513,11 @@ group:
 	CLEAR_4()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_84() \
+#define CODES_80() \
 	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
 	MOVL (R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
@@ -3981,23 +3526,15 @@ high:
 	VMOVDQU64 0(SI)(CX*1), Z25; \
 	VPSRLW X27, Z25, Z25; \
 	VPANDD Z30, Z25, Z25; \
-	VPSHUFB Z25, Z31, Z25; \
-	VPBROADCASTD 8(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z0, Z0; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_84()
+	VPSHUFB Z25, Z31, Z25
+	CODES_80()
+	HIGH_8()
 	JNE high
-	SHIFT_6()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_9()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-#define PART_85() \
+#define PART_81() \
 	PREFETCHT0 0(SI)(R14*1); \
 	VMOVDQU64 0(SI), Z24; \
 	VPANDD Z24, Z30, Z25; \
@@ -4036,7 +3573,7 @@ part:
 	VPSHUFB Z25, Z31, Z25; \
 	NEXT(28); \
 	WIDEN()
-	PART_85()
+	PART_81()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -4055,12 +3592,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_8()
+	FINISH_11()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_9()
+	STORE_12()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -4070,9 +3607,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_10(off)
-#define NEXT(off) NEXT_11(off)
-#define WIDEN() WIDEN_12()
+#define FIRST(off) FIRST_13(off)
+#define NEXT(off) NEXT_14(off)
+#define WIDEN() WIDEN_15()
 // func mulFastE2M1AVX512x2(a *mulArgs)
 TEXT ·mulFastE2M1AVX512x2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -4091,48 +3628,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_13()
+	CLEAR_16()
 group:
-	CLEAR_14()
+	CLEAR_17()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_86() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
-	VPSHUFB Z25, Z31, Z25; \
-	VPBROADCASTD 8(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z0, Z0; \
-	VPBROADCASTD 12(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z1, Z1; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_86()
+	CODES_80()
+	HIGH_18()
 	JNE high
-	SHIFT_16()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_19()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_85()
+	PART_81()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -4151,12 +3663,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_17()
+	FINISH_20()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_18()
+	STORE_21()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -4166,9 +3678,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_19(off)
-#define NEXT(off) NEXT_20(off)
-#define WIDEN() WIDEN_21()
+#define FIRST(off) FIRST_22(off)
+#define NEXT(off) NEXT_23(off)
+#define WIDEN() WIDEN_24()
 // func mulFastE2M1AVX512x3(a *mulArgs)
 TEXT ·mulFastE2M1AVX512x3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -4187,52 +3699,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_22()
+	CLEAR_25()
 group:
-	CLEAR_23()
+	CLEAR_26()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_87() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
-	VPSHUFB Z25, Z31, Z25; \
-	VPBROADCASTD 8(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z0, Z0; \
-	VPBROADCASTD 12(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z1, Z1; \
-	VPBROADCASTD 16(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z2, Z2; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_87()
+	CODES_80()
+	HIGH_27()
 	JNE high
-	SHIFT_25()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_28()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_85()
+	PART_81()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -4251,12 +3734,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_26()
+	FINISH_29()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_27()
+	STORE_30()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -4266,9 +3749,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_28(off)
-#define NEXT(off) NEXT_29(off)
-#define WIDEN() WIDEN_30()
+#define FIRST(off) FIRST_31(off)
+#define NEXT(off) NEXT_32(off)
+#define WIDEN() WIDEN_33()
 // func mulFastE2M1AVX512x4(a *mulArgs)
 TEXT ·mulFastE2M1AVX512x4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -4287,56 +3770,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_31()
+	CLEAR_34()
 group:
-	CLEAR_32()
+	CLEAR_35()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_88() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
-	VPSHUFB Z25, Z31, Z25; \
-	VPBROADCASTD 8(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z0, Z0; \
-	VPBROADCASTD 12(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z1, Z1; \
-	VPBROADCASTD 16(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z2, Z2; \
-	VPBROADCASTD 20(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z3, Z3; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_88()
+	CODES_80()
+	HIGH_36()
 	JNE high
-	SHIFT_34()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_37()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_85()
+	PART_81()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -4355,12 +3805,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_35()
+	FINISH_38()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_36()
+	STORE_39()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -4370,9 +3820,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_37(off)
-#define NEXT(off) NEXT_38(off)
-#define WIDEN() WIDEN_39()
+#define FIRST(off) FIRST_40(off)
+#define NEXT(off) NEXT_41(off)
+#define WIDEN() WIDEN_42()
 // func mulFastE2M1AVX512x5(a *mulArgs)
 TEXT ·mulFastE2M1AVX512x5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -4392,60 +3842,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_40()
+	CLEAR_43()
 group:
-	CLEAR_41()
+	CLEAR_44()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_89() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
-	VPSHUFB Z25, Z31, Z25; \
-	VPBROADCASTD 8(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z0, Z0; \
-	VPBROADCASTD 12(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z1, Z1; \
-	VPBROADCASTD 16(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z2, Z2; \
-	VPBROADCASTD 20(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z3, Z3; \
-	VPBROADCASTD 24(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z4, Z4; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_89()
+	CODES_80()
+	HIGH_45()
 	JNE high
-	SHIFT_43()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_46()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_85()
+	PART_81()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -4465,12 +3878,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_44()
+	FINISH_47()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_45()
+	STORE_48()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -4480,9 +3893,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_46(off)
-#define NEXT(off) NEXT_47(off)
-#define WIDEN() WIDEN_48()
+#define FIRST(off) FIRST_49(off)
+#define NEXT(off) NEXT_50(off)
+#define WIDEN() WIDEN_51()
 // func mulFastE2M1AVX512x6(a *mulArgs)
 TEXT ·mulFastE2M1AVX512x6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -4502,64 +3915,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_49()
+	CLEAR_52()
 group:
-	CLEAR_50()
+	CLEAR_53()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_90() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
-	VPSHUFB Z25, Z31, Z25; \
-	VPBROADCASTD 8(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z0, Z0; \
-	VPBROADCASTD 12(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z1, Z1; \
-	VPBROADCASTD 16(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z2, Z2; \
-	VPBROADCASTD 20(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z3, Z3; \
-	VPBROADCASTD 24(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z4, Z4; \
-	VPBROADCASTD 28(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z5, Z5; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_90()
+	CODES_80()
+	HIGH_54()
 	JNE high
-	SHIFT_52()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_55()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_85()
+	PART_81()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -4579,12 +3951,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_53()
+	FINISH_56()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_54()
+	STORE_57()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -4594,9 +3966,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_55(off)
-#define NEXT(off) NEXT_56(off)
-#define WIDEN() WIDEN_57()
+#define FIRST(off) FIRST_58(off)
+#define NEXT(off) NEXT_59(off)
+#define WIDEN() WIDEN_60()
 // func mulFastE2M1AVX512x7(a *mulArgs)
 TEXT ·mulFastE2M1AVX512x7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -4616,68 +3988,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_58()
+	CLEAR_61()
 group:
-	CLEAR_59()
+	CLEAR_62()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_91() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
-	VPSHUFB Z25, Z31, Z25; \
-	VPBROADCASTD 8(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z0, Z0; \
-	VPBROADCASTD 12(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z1, Z1; \
-	VPBROADCASTD 16(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z2, Z2; \
-	VPBROADCASTD 20(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z3, Z3; \
-	VPBROADCASTD 24(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z4, Z4; \
-	VPBROADCASTD 28(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z5, Z5; \
-	VPBROADCASTD 32(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z6, Z6; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_91()
+	CODES_80()
+	HIGH_63()
 	JNE high
-	SHIFT_61()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_64()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_85()
+	PART_81()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -4697,12 +4024,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_62()
+	FINISH_65()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_63()
+	STORE_66()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -4712,9 +4039,9 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FIRST(off) FIRST_64(off)
-#define NEXT(off) NEXT_65(off)
-#define WIDEN() WIDEN_66()
+#define FIRST(off) FIRST_67(off)
+#define NEXT(off) NEXT_68(off)
+#define WIDEN() WIDEN_69()
 // func mulFastE2M1AVX512x8(a *mulArgs)
 TEXT ·mulFastE2M1AVX512x8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -4734,72 +4061,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_67()
+	CLEAR_70()
 group:
-	CLEAR_68()
+	CLEAR_71()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_92() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
-	VPSHUFB Z25, Z31, Z25; \
-	VPBROADCASTD 8(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z0, Z0; \
-	VPBROADCASTD 12(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z1, Z1; \
-	VPBROADCASTD 16(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z2, Z2; \
-	VPBROADCASTD 20(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z3, Z3; \
-	VPBROADCASTD 24(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z4, Z4; \
-	VPBROADCASTD 28(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z5, Z5; \
-	VPBROADCASTD 32(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z6, Z6; \
-	VPBROADCASTD 36(R14), Z27; \
-	VPMADDUBSW Z27, Z25, Z28; \
-	VPMADDWD Z29, Z28, Z28; \
-	VPADDD Z28, Z7, Z7; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_92()
+	CODES_80()
+	HIGH_72()
 	JNE high
-	SHIFT_70()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_73()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_85()
+	PART_81()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -4819,12 +4097,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_71()
+	FINISH_74()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_72()
+	STORE_75()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -4834,12 +4112,12 @@ scaled:
 #undef FIRST
 #undef NEXT
 #undef WIDEN
-#define FMA0_93(off, w) \
+#define FMA0_82(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z0
-#define FMA0(off, w) FMA0_93(off, w)
-#define FMA1_94(off, w) \
+#define FMA0(off, w) FMA0_82(off, w)
+#define FMA1_83(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1
-#define FMA1(off, w) FMA1_94(off, w)
+#define FMA1(off, w) FMA1_83(off, w)
 // func mulExact2AVX512x1(a *mulArgs)
 TEXT ·mulExact2AVX512x1(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -4853,17 +4131,17 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-#define CLEARY_95() \
+#define CLEARY_84() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_95()
+	CLEARY_84()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_14()
+	CLEAR_17()
 part0:
-#define PART_96() \
+#define PART_85() \
 	PREFETCHT0 0(SI)(R14*1); \
 	VMOVDQU32 0(SI), Z24; \
 	VPERMPS Z30, Z24, Z26; \
@@ -4962,14 +4240,14 @@ part0:
 	VPSRLD $30, Z24, Z26; \
 	VPERMPS Z30, Z26, Z26; \
 	FMA1(124, Z26)
-	PART_96()
+	PART_85()
 	ADDQ $128, SI
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-#define ADD_97() \
+#define ADD_86() \
 	VADDPS Z1, Z0, Z0
-	ADD_97()
+	ADD_86()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -4983,7 +4261,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-#define FINISH_98() \
+#define FINISH_87() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Z26; \
@@ -4991,7 +4269,7 @@ scaled0:
 	VFMADD231PS Z26, Z25, Z1; \
 	VFMADD231PS Z0, Z24, Z1; \
 	VMOVUPS Z1, 0(R14)
-	FINISH_98()
+	FINISH_87()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -5003,14 +4281,14 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0_99(off, w) \
+#define FMA0_88(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z0; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z2
-#define FMA0(off, w) FMA0_99(off, w)
-#define FMA1_100(off, w) \
+#define FMA0(off, w) FMA0_88(off, w)
+#define FMA1_89(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z3
-#define FMA1(off, w) FMA1_100(off, w)
+#define FMA1(off, w) FMA1_89(off, w)
 // func mulExact2AVX512x2(a *mulArgs)
 TEXT ·mulExact2AVX512x2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -5024,27 +4302,27 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-#define CLEARY_101() \
+#define CLEARY_90() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_101()
+	CLEARY_90()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_32()
+	CLEAR_35()
 part0:
-	PART_96()
+	PART_85()
 	ADDQ $128, SI
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-#define ADD_102() \
+#define ADD_91() \
 	VADDPS Z1, Z0, Z0; \
 	VADDPS Z3, Z2, Z2
-	ADD_102()
+	ADD_91()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -5058,7 +4336,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-#define FINISH_103() \
+#define FINISH_92() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Z26; \
@@ -5073,7 +4351,7 @@ scaled0:
 	VFMADD231PS Z26, Z25, Z3; \
 	VFMADD231PS Z2, Z24, Z3; \
 	VMOVUPS Z3, 0(R14)
-	FINISH_103()
+	FINISH_92()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -5085,16 +4363,16 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0_104(off, w) \
+#define FMA0_93(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z0; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z2; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z4
-#define FMA0(off, w) FMA0_104(off, w)
-#define FMA1_105(off, w) \
+#define FMA0(off, w) FMA0_93(off, w)
+#define FMA1_94(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z3; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z5
-#define FMA1(off, w) FMA1_105(off, w)
+#define FMA1(off, w) FMA1_94(off, w)
 // func mulExact2AVX512x3(a *mulArgs)
 TEXT ·mulExact2AVX512x3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -5108,7 +4386,7 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-#define CLEARY_106() \
+#define CLEARY_95() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14); \
@@ -5116,21 +4394,244 @@ panel:
 	VMOVUPS Z0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_106()
+	CLEARY_95()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_50()
+	CLEAR_53()
 part0:
-	PART_96()
+	PART_85()
 	ADDQ $128, SI
 	ADDQ $128, DX
+	DECQ CX
+	JNZ part0
+#define ADD_96() \
+	VADDPS Z1, Z0, Z0; \
+	VADDPS Z3, Z2, Z2; \
+	VADDPS Z5, Z4, Z4
+	ADD_96()
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide0
+	VPMOVZXWD 0(SI), Z24
+	VPSLLD $16, Z24, Z24
+	VPMOVZXWD 32(SI), Z25
+	VPSLLD $16, Z25, Z25
+	ADDQ $64, SI
+	JMP scaled0
+wide0:
+	VMOVUPS 0(SI), Z24
+	VMOVUPS 64(SI), Z25
+	ADDQ $128, SI
+scaled0:
+#define FINISH_97() \
+	LEAQ (DI), R14; \
+	MOVQ R10, CX; \
+	VBROADCASTSS (CX), Z26; \
+	VMOVUPS 0(R14), Z1; \
+	VFMADD231PS Z26, Z25, Z1; \
+	VFMADD231PS Z0, Z24, Z1; \
+	VMOVUPS Z1, 0(R14); \
+	ADDQ R13, CX; \
+	ADDQ mulArgs_yStride(AX), R14; \
+	VBROADCASTSS (CX), Z26; \
+	VMOVUPS 0(R14), Z3; \
+	VFMADD231PS Z26, Z25, Z3; \
+	VFMADD231PS Z2, Z24, Z3; \
+	VMOVUPS Z3, 0(R14); \
+	ADDQ R13, CX; \
+	ADDQ mulArgs_yStride(AX), R14; \
+	VBROADCASTSS (CX), Z26; \
+	VMOVUPS 0(R14), Z5; \
+	VFMADD231PS Z26, Z25, Z5; \
+	VFMADD231PS Z4, Z24, Z5; \
+	VMOVUPS Z5, 0(R14)
+	FINISH_97()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group0
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef FMA0
+#undef FMA1
+#define FMA0_98(off, w) \
+	VFMADD231PS.BCST off(DX), w, Z0; \
+	VFMADD231PS.BCST off(DX)(R8*1), w, Z2; \
+	VFMADD231PS.BCST off(DX)(R8*2), w, Z4; \
+	VFMADD231PS.BCST off(DX)(R9*1), w, Z6
+#define FMA0(off, w) FMA0_98(off, w)
+#define FMA1_99(off, w) \
+	VFMADD231PS.BCST off(DX), w, Z1; \
+	VFMADD231PS.BCST off(DX)(R8*1), w, Z3; \
+	VFMADD231PS.BCST off(DX)(R8*2), w, Z5; \
+	VFMADD231PS.BCST off(DX)(R9*1), w, Z7
+#define FMA1(off, w) FMA1_99(off, w)
+// func mulExact2AVX512x4(a *mulArgs)
+TEXT ·mulExact2AVX512x4(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	VBROADCASTF32X4 floats<>(SB), Z30
+panel:
+	MOVQ mulArgs_x(AX), DX
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_sum(AX), R10
+#define CLEARY_100() \
+	VPXORD Z0, Z0, Z0; \
+	LEAQ (DI), R14; \
+	VMOVUPS Z0, 0(R14); \
+	ADDQ mulArgs_yStride(AX), R14; \
+	VMOVUPS Z0, 0(R14); \
+	ADDQ mulArgs_yStride(AX), R14; \
+	VMOVUPS Z0, 0(R14); \
+	ADDQ mulArgs_yStride(AX), R14; \
+	VMOVUPS Z0, 0(R14)
+	CLEARY_100()
+group0:
+	MOVQ ·weightsAhead(SB), R14
+	MOVQ mulArgs_lines(AX), CX
+	CLEAR_71()
+part0:
+	PART_85()
+	ADDQ $128, SI
+	ADDQ $128, DX
+	DECQ CX
+	JNZ part0
+#define ADD_101() \
+	VADDPS Z1, Z0, Z0; \
+	VADDPS Z3, Z2, Z2; \
+	VADDPS Z5, Z4, Z4; \
+	VADDPS Z7, Z6, Z6
+	ADD_101()
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide0
+	VPMOVZXWD 0(SI), Z24
+	VPSLLD $16, Z24, Z24
+	VPMOVZXWD 32(SI), Z25
+	VPSLLD $16, Z25, Z25
+	ADDQ $64, SI
+	JMP scaled0
+wide0:
+	VMOVUPS 0(SI), Z24
+	VMOVUPS 64(SI), Z25
+	ADDQ $128, SI
+scaled0:
+#define FINISH_102() \
+	LEAQ (DI), R14; \
+	MOVQ R10, CX; \
+	VBROADCASTSS (CX), Z26; \
+	VMOVUPS 0(R14), Z1; \
+	VFMADD231PS Z26, Z25, Z1; \
+	VFMADD231PS Z0, Z24, Z1; \
+	VMOVUPS Z1, 0(R14); \
+	ADDQ R13, CX; \
+	ADDQ mulArgs_yStride(AX), R14; \
+	VBROADCASTSS (CX), Z26; \
+	VMOVUPS 0(R14), Z3; \
+	VFMADD231PS Z26, Z25, Z3; \
+	VFMADD231PS Z2, Z24, Z3; \
+	VMOVUPS Z3, 0(R14); \
+	ADDQ R13, CX; \
+	ADDQ mulArgs_yStride(AX), R14; \
+	VBROADCASTSS (CX), Z26; \
+	VMOVUPS 0(R14), Z5; \
+	VFMADD231PS Z26, Z25, Z5; \
+	VFMADD231PS Z4, Z24, Z5; \
+	VMOVUPS Z5, 0(R14); \
+	ADDQ R13, CX; \
+	ADDQ mulArgs_yStride(AX), R14; \
+	VBROADCASTSS (CX), Z26; \
+	VMOVUPS 0(R14), Z7; \
+	VFMADD231PS Z26, Z25, Z7; \
+	VFMADD231PS Z6, Z24, Z7; \
+	VMOVUPS Z7, 0(R14)
+	FINISH_102()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group0
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef FMA0
+#undef FMA1
+#define FMA0_103(off, w) \
+	VFMADD231PS.BCST off(DX), w, Z0; \
+	VFMADD231PS.BCST off(DX)(R8*1), w, Z2; \
+	VFMADD231PS.BCST off(DX)(R8*2), w, Z4; \
+	VFMADD231PS.BCST off(DX)(R9*1), w, Z6; \
+	VFMADD231PS.BCST off(R15), w, Z8
+#define FMA0(off, w) FMA0_103(off, w)
+#define FMA1_104(off, w) \
+	VFMADD231PS.BCST off(DX), w, Z1; \
+	VFMADD231PS.BCST off(DX)(R8*1), w, Z3; \
+	VFMADD231PS.BCST off(DX)(R8*2), w, Z5; \
+	VFMADD231PS.BCST off(DX)(R9*1), w, Z7; \
+	VFMADD231PS.BCST off(R15), w, Z9
+#define FMA1(off, w) FMA1_104(off, w)
+// func mulExact2AVX512x5(a *mulArgs)
+TEXT ·mulExact2AVX512x5(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	VBROADCASTF32X4 floats<>(SB), Z30
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_sum(AX), R10
+#define CLEARY_105() \
+	VPXORD Z0, Z0, Z0; \
+	LEAQ (DI), R14; \
+	VMOVUPS Z0, 0(R14); \
+	ADDQ mulArgs_yStride(AX), R14; \
+	VMOVUPS Z0, 0(R14); \
+	ADDQ mulArgs_yStride(AX), R14; \
+	VMOVUPS Z0, 0(R14); \
+	ADDQ mulArgs_yStride(AX), R14; \
+	VMOVUPS Z0, 0(R14); \
+	ADDQ mulArgs_yStride(AX), R14; \
+	VMOVUPS Z0, 0(R14)
+	CLEARY_105()
+group0:
+	MOVQ ·weightsAhead(SB), R14
+	MOVQ mulArgs_lines(AX), CX
+#define CLEAR_106() \
+	VPXORD Z0, Z0, Z0; \
+	VPXORD Z1, Z1, Z1; \
+	VPXORD Z2, Z2, Z2; \
+	VPXORD Z3, Z3, Z3; \
+	VPXORD Z4, Z4, Z4; \
+	VPXORD Z5, Z5, Z5; \
+	VPXORD Z6, Z6, Z6; \
+	VPXORD Z7, Z7, Z7; \
+	VPXORD Z8, Z8, Z8; \
+	VPXORD Z9, Z9, Z9
+	CLEAR_106()
+part0:
+	PART_85()
+	ADDQ $128, SI
+	ADDQ $128, DX
+	ADDQ $128, R15
 	DECQ CX
 	JNZ part0
 #define ADD_107() \
 	VADDPS Z1, Z0, Z0; \
 	VADDPS Z3, Z2, Z2; \
-	VADDPS Z5, Z4, Z4
+	VADDPS Z5, Z4, Z4; \
+	VADDPS Z7, Z6, Z6; \
+	VADDPS Z9, Z8, Z8
 	ADD_107()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
@@ -5166,7 +4667,21 @@ scaled0:
 	VMOVUPS 0(R14), Z5; \
 	VFMADD231PS Z26, Z25, Z5; \
 	VFMADD231PS Z4, Z24, Z5; \
-	VMOVUPS Z5, 0(R14)
+	VMOVUPS Z5, 0(R14); \
+	ADDQ R13, CX; \
+	ADDQ mulArgs_yStride(AX), R14; \
+	VBROADCASTSS (CX), Z26; \
+	VMOVUPS 0(R14), Z7; \
+	VFMADD231PS Z26, Z25, Z7; \
+	VFMADD231PS Z6, Z24, Z7; \
+	VMOVUPS Z7, 0(R14); \
+	ADDQ R13, CX; \
+	ADDQ mulArgs_yStride(AX), R14; \
+	VBROADCASTSS (CX), Z26; \
+	VMOVUPS 0(R14), Z9; \
+	VFMADD231PS Z26, Z25, Z9; \
+	VFMADD231PS Z8, Z24, Z9; \
+	VMOVUPS Z9, 0(R14)
 	FINISH_108()
 	ADDQ $4, R10
 	DECQ BX
@@ -5183,255 +4698,18 @@ scaled0:
 	VFMADD231PS.BCST off(DX), w, Z0; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z2; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z4; \
-	VFMADD231PS.BCST off(DX)(R9*1), w, Z6
-#define FMA0(off, w) FMA0_109(off, w)
-#define FMA1_110(off, w) \
-	VFMADD231PS.BCST off(DX), w, Z1; \
-	VFMADD231PS.BCST off(DX)(R8*1), w, Z3; \
-	VFMADD231PS.BCST off(DX)(R8*2), w, Z5; \
-	VFMADD231PS.BCST off(DX)(R9*1), w, Z7
-#define FMA1(off, w) FMA1_110(off, w)
-// func mulExact2AVX512x4(a *mulArgs)
-TEXT ·mulExact2AVX512x4(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	VBROADCASTF32X4 floats<>(SB), Z30
-panel:
-	MOVQ mulArgs_x(AX), DX
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_sum(AX), R10
-#define CLEARY_111() \
-	VPXORD Z0, Z0, Z0; \
-	LEAQ (DI), R14; \
-	VMOVUPS Z0, 0(R14); \
-	ADDQ mulArgs_yStride(AX), R14; \
-	VMOVUPS Z0, 0(R14); \
-	ADDQ mulArgs_yStride(AX), R14; \
-	VMOVUPS Z0, 0(R14); \
-	ADDQ mulArgs_yStride(AX), R14; \
-	VMOVUPS Z0, 0(R14)
-	CLEARY_111()
-group0:
-	MOVQ ·weightsAhead(SB), R14
-	MOVQ mulArgs_lines(AX), CX
-	CLEAR_68()
-part0:
-	PART_96()
-	ADDQ $128, SI
-	ADDQ $128, DX
-	DECQ CX
-	JNZ part0
-#define ADD_112() \
-	VADDPS Z1, Z0, Z0; \
-	VADDPS Z3, Z2, Z2; \
-	VADDPS Z5, Z4, Z4; \
-	VADDPS Z7, Z6, Z6
-	ADD_112()
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide0
-	VPMOVZXWD 0(SI), Z24
-	VPSLLD $16, Z24, Z24
-	VPMOVZXWD 32(SI), Z25
-	VPSLLD $16, Z25, Z25
-	ADDQ $64, SI
-	JMP scaled0
-wide0:
-	VMOVUPS 0(SI), Z24
-	VMOVUPS 64(SI), Z25
-	ADDQ $128, SI
-scaled0:
-#define FINISH_113() \
-	LEAQ (DI), R14; \
-	MOVQ R10, CX; \
-	VBROADCASTSS (CX), Z26; \
-	VMOVUPS 0(R14), Z1; \
-	VFMADD231PS Z26, Z25, Z1; \
-	VFMADD231PS Z0, Z24, Z1; \
-	VMOVUPS Z1, 0(R14); \
-	ADDQ R13, CX; \
-	ADDQ mulArgs_yStride(AX), R14; \
-	VBROADCASTSS (CX), Z26; \
-	VMOVUPS 0(R14), Z3; \
-	VFMADD231PS Z26, Z25, Z3; \
-	VFMADD231PS Z2, Z24, Z3; \
-	VMOVUPS Z3, 0(R14); \
-	ADDQ R13, CX; \
-	ADDQ mulArgs_yStride(AX), R14; \
-	VBROADCASTSS (CX), Z26; \
-	VMOVUPS 0(R14), Z5; \
-	VFMADD231PS Z26, Z25, Z5; \
-	VFMADD231PS Z4, Z24, Z5; \
-	VMOVUPS Z5, 0(R14); \
-	ADDQ R13, CX; \
-	ADDQ mulArgs_yStride(AX), R14; \
-	VBROADCASTSS (CX), Z26; \
-	VMOVUPS 0(R14), Z7; \
-	VFMADD231PS Z26, Z25, Z7; \
-	VFMADD231PS Z6, Z24, Z7; \
-	VMOVUPS Z7, 0(R14)
-	FINISH_113()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group0
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef FMA0
-#undef FMA1
-#define FMA0_114(off, w) \
-	VFMADD231PS.BCST off(DX), w, Z0; \
-	VFMADD231PS.BCST off(DX)(R8*1), w, Z2; \
-	VFMADD231PS.BCST off(DX)(R8*2), w, Z4; \
-	VFMADD231PS.BCST off(DX)(R9*1), w, Z6; \
-	VFMADD231PS.BCST off(R15), w, Z8
-#define FMA0(off, w) FMA0_114(off, w)
-#define FMA1_115(off, w) \
-	VFMADD231PS.BCST off(DX), w, Z1; \
-	VFMADD231PS.BCST off(DX)(R8*1), w, Z3; \
-	VFMADD231PS.BCST off(DX)(R8*2), w, Z5; \
-	VFMADD231PS.BCST off(DX)(R9*1), w, Z7; \
-	VFMADD231PS.BCST off(R15), w, Z9
-#define FMA1(off, w) FMA1_115(off, w)
-// func mulExact2AVX512x5(a *mulArgs)
-TEXT ·mulExact2AVX512x5(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	VBROADCASTF32X4 floats<>(SB), Z30
-panel:
-	MOVQ mulArgs_x(AX), DX
-	LEAQ (DX)(R8*4), R15
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_sum(AX), R10
-#define CLEARY_116() \
-	VPXORD Z0, Z0, Z0; \
-	LEAQ (DI), R14; \
-	VMOVUPS Z0, 0(R14); \
-	ADDQ mulArgs_yStride(AX), R14; \
-	VMOVUPS Z0, 0(R14); \
-	ADDQ mulArgs_yStride(AX), R14; \
-	VMOVUPS Z0, 0(R14); \
-	ADDQ mulArgs_yStride(AX), R14; \
-	VMOVUPS Z0, 0(R14); \
-	ADDQ mulArgs_yStride(AX), R14; \
-	VMOVUPS Z0, 0(R14)
-	CLEARY_116()
-group0:
-	MOVQ ·weightsAhead(SB), R14
-	MOVQ mulArgs_lines(AX), CX
-#define CLEAR_117() \
-	VPXORD Z0, Z0, Z0; \
-	VPXORD Z1, Z1, Z1; \
-	VPXORD Z2, Z2, Z2; \
-	VPXORD Z3, Z3, Z3; \
-	VPXORD Z4, Z4, Z4; \
-	VPXORD Z5, Z5, Z5; \
-	VPXORD Z6, Z6, Z6; \
-	VPXORD Z7, Z7, Z7; \
-	VPXORD Z8, Z8, Z8; \
-	VPXORD Z9, Z9, Z9
-	CLEAR_117()
-part0:
-	PART_96()
-	ADDQ $128, SI
-	ADDQ $128, DX
-	ADDQ $128, R15
-	DECQ CX
-	JNZ part0
-#define ADD_118() \
-	VADDPS Z1, Z0, Z0; \
-	VADDPS Z3, Z2, Z2; \
-	VADDPS Z5, Z4, Z4; \
-	VADDPS Z7, Z6, Z6; \
-	VADDPS Z9, Z8, Z8
-	ADD_118()
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide0
-	VPMOVZXWD 0(SI), Z24
-	VPSLLD $16, Z24, Z24
-	VPMOVZXWD 32(SI), Z25
-	VPSLLD $16, Z25, Z25
-	ADDQ $64, SI
-	JMP scaled0
-wide0:
-	VMOVUPS 0(SI), Z24
-	VMOVUPS 64(SI), Z25
-	ADDQ $128, SI
-scaled0:
-#define FINISH_119() \
-	LEAQ (DI), R14; \
-	MOVQ R10, CX; \
-	VBROADCASTSS (CX), Z26; \
-	VMOVUPS 0(R14), Z1; \
-	VFMADD231PS Z26, Z25, Z1; \
-	VFMADD231PS Z0, Z24, Z1; \
-	VMOVUPS Z1, 0(R14); \
-	ADDQ R13, CX; \
-	ADDQ mulArgs_yStride(AX), R14; \
-	VBROADCASTSS (CX), Z26; \
-	VMOVUPS 0(R14), Z3; \
-	VFMADD231PS Z26, Z25, Z3; \
-	VFMADD231PS Z2, Z24, Z3; \
-	VMOVUPS Z3, 0(R14); \
-	ADDQ R13, CX; \
-	ADDQ mulArgs_yStride(AX), R14; \
-	VBROADCASTSS (CX), Z26; \
-	VMOVUPS 0(R14), Z5; \
-	VFMADD231PS Z26, Z25, Z5; \
-	VFMADD231PS Z4, Z24, Z5; \
-	VMOVUPS Z5, 0(R14); \
-	ADDQ R13, CX; \
-	ADDQ mulArgs_yStride(AX), R14; \
-	VBROADCASTSS (CX), Z26; \
-	VMOVUPS 0(R14), Z7; \
-	VFMADD231PS Z26, Z25, Z7; \
-	VFMADD231PS Z6, Z24, Z7; \
-	VMOVUPS Z7, 0(R14); \
-	ADDQ R13, CX; \
-	ADDQ mulArgs_yStride(AX), R14; \
-	VBROADCASTSS (CX), Z26; \
-	VMOVUPS 0(R14), Z9; \
-	VFMADD231PS Z26, Z25, Z9; \
-	VFMADD231PS Z8, Z24, Z9; \
-	VMOVUPS Z9, 0(R14)
-	FINISH_119()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group0
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef FMA0
-#undef FMA1
-#define FMA0_120(off, w) \
-	VFMADD231PS.BCST off(DX), w, Z0; \
-	VFMADD231PS.BCST off(DX)(R8*1), w, Z2; \
-	VFMADD231PS.BCST off(DX)(R8*2), w, Z4; \
 	VFMADD231PS.BCST off(DX)(R9*1), w, Z6; \
 	VFMADD231PS.BCST off(R15), w, Z8; \
 	VFMADD231PS.BCST off(R15)(R8*1), w, Z10
-#define FMA0(off, w) FMA0_120(off, w)
-#define FMA1_121(off, w) \
+#define FMA0(off, w) FMA0_109(off, w)
+#define FMA1_110(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z3; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z5; \
 	VFMADD231PS.BCST off(DX)(R9*1), w, Z7; \
 	VFMADD231PS.BCST off(R15), w, Z9; \
 	VFMADD231PS.BCST off(R15)(R8*1), w, Z11
-#define FMA1(off, w) FMA1_121(off, w)
+#define FMA1(off, w) FMA1_110(off, w)
 // func mulExact2AVX512x6(a *mulArgs)
 TEXT ·mulExact2AVX512x6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -5446,7 +4724,7 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-#define CLEARY_122() \
+#define CLEARY_111() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14); \
@@ -5460,11 +4738,11 @@ panel:
 	VMOVUPS Z0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_122()
+	CLEARY_111()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-#define CLEAR_123() \
+#define CLEAR_112() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -5477,22 +4755,22 @@ group0:
 	VPXORD Z9, Z9, Z9; \
 	VPXORD Z10, Z10, Z10; \
 	VPXORD Z11, Z11, Z11
-	CLEAR_123()
+	CLEAR_112()
 part0:
-	PART_96()
+	PART_85()
 	ADDQ $128, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	DECQ CX
 	JNZ part0
-#define ADD_124() \
+#define ADD_113() \
 	VADDPS Z1, Z0, Z0; \
 	VADDPS Z3, Z2, Z2; \
 	VADDPS Z5, Z4, Z4; \
 	VADDPS Z7, Z6, Z6; \
 	VADDPS Z9, Z8, Z8; \
 	VADDPS Z11, Z10, Z10
-	ADD_124()
+	ADD_113()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -5506,7 +4784,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-#define FINISH_125() \
+#define FINISH_114() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Z26; \
@@ -5549,7 +4827,7 @@ scaled0:
 	VFMADD231PS Z26, Z25, Z11; \
 	VFMADD231PS Z10, Z24, Z11; \
 	VMOVUPS Z11, 0(R14)
-	FINISH_125()
+	FINISH_114()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -5561,7 +4839,7 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0_126(off, w) \
+#define FMA0_115(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z0; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z2; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z4; \
@@ -5569,8 +4847,8 @@ scaled0:
 	VFMADD231PS.BCST off(R15), w, Z8; \
 	VFMADD231PS.BCST off(R15)(R8*1), w, Z10; \
 	VFMADD231PS.BCST off(R15)(R8*2), w, Z12
-#define FMA0(off, w) FMA0_126(off, w)
-#define FMA1_127(off, w) \
+#define FMA0(off, w) FMA0_115(off, w)
+#define FMA1_116(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z3; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z5; \
@@ -5578,7 +4856,7 @@ scaled0:
 	VFMADD231PS.BCST off(R15), w, Z9; \
 	VFMADD231PS.BCST off(R15)(R8*1), w, Z11; \
 	VFMADD231PS.BCST off(R15)(R8*2), w, Z13
-#define FMA1(off, w) FMA1_127(off, w)
+#define FMA1(off, w) FMA1_116(off, w)
 // func mulExact2AVX512x7(a *mulArgs)
 TEXT ·mulExact2AVX512x7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -5593,7 +4871,7 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-#define CLEARY_128() \
+#define CLEARY_117() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14); \
@@ -5609,11 +4887,11 @@ panel:
 	VMOVUPS Z0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_128()
+	CLEARY_117()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-#define CLEAR_129() \
+#define CLEAR_118() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -5628,15 +4906,15 @@ group0:
 	VPXORD Z11, Z11, Z11; \
 	VPXORD Z12, Z12, Z12; \
 	VPXORD Z13, Z13, Z13
-	CLEAR_129()
+	CLEAR_118()
 part0:
-	PART_96()
+	PART_85()
 	ADDQ $128, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	DECQ CX
 	JNZ part0
-#define ADD_130() \
+#define ADD_119() \
 	VADDPS Z1, Z0, Z0; \
 	VADDPS Z3, Z2, Z2; \
 	VADDPS Z5, Z4, Z4; \
@@ -5644,7 +4922,7 @@ part0:
 	VADDPS Z9, Z8, Z8; \
 	VADDPS Z11, Z10, Z10; \
 	VADDPS Z13, Z12, Z12
-	ADD_130()
+	ADD_119()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -5658,7 +4936,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-#define FINISH_131() \
+#define FINISH_120() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Z26; \
@@ -5708,7 +4986,7 @@ scaled0:
 	VFMADD231PS Z26, Z25, Z13; \
 	VFMADD231PS Z12, Z24, Z13; \
 	VMOVUPS Z13, 0(R14)
-	FINISH_131()
+	FINISH_120()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -5720,7 +4998,7 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0_132(off, w) \
+#define FMA0_121(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z0; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z2; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z4; \
@@ -5729,8 +5007,8 @@ scaled0:
 	VFMADD231PS.BCST off(R15)(R8*1), w, Z10; \
 	VFMADD231PS.BCST off(R15)(R8*2), w, Z12; \
 	VFMADD231PS.BCST off(R15)(R9*1), w, Z14
-#define FMA0(off, w) FMA0_132(off, w)
-#define FMA1_133(off, w) \
+#define FMA0(off, w) FMA0_121(off, w)
+#define FMA1_122(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z3; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z5; \
@@ -5739,7 +5017,7 @@ scaled0:
 	VFMADD231PS.BCST off(R15)(R8*1), w, Z11; \
 	VFMADD231PS.BCST off(R15)(R8*2), w, Z13; \
 	VFMADD231PS.BCST off(R15)(R9*1), w, Z15
-#define FMA1(off, w) FMA1_133(off, w)
+#define FMA1(off, w) FMA1_122(off, w)
 // func mulExact2AVX512x8(a *mulArgs)
 TEXT ·mulExact2AVX512x8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -5754,7 +5032,7 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-#define CLEARY_134() \
+#define CLEARY_123() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14); \
@@ -5772,11 +5050,11 @@ panel:
 	VMOVUPS Z0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_134()
+	CLEARY_123()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-#define CLEAR_135() \
+#define CLEAR_124() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -5793,15 +5071,15 @@ group0:
 	VPXORD Z13, Z13, Z13; \
 	VPXORD Z14, Z14, Z14; \
 	VPXORD Z15, Z15, Z15
-	CLEAR_135()
+	CLEAR_124()
 part0:
-	PART_96()
+	PART_85()
 	ADDQ $128, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	DECQ CX
 	JNZ part0
-#define ADD_136() \
+#define ADD_125() \
 	VADDPS Z1, Z0, Z0; \
 	VADDPS Z3, Z2, Z2; \
 	VADDPS Z5, Z4, Z4; \
@@ -5810,7 +5088,7 @@ part0:
 	VADDPS Z11, Z10, Z10; \
 	VADDPS Z13, Z12, Z12; \
 	VADDPS Z15, Z14, Z14
-	ADD_136()
+	ADD_125()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -5824,7 +5102,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-#define FINISH_137() \
+#define FINISH_126() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Z26; \
@@ -5881,7 +5159,7 @@ scaled0:
 	VFMADD231PS Z26, Z25, Z15; \
 	VFMADD231PS Z14, Z24, Z15; \
 	VMOVUPS Z15, 0(R14)
-	FINISH_137()
+	FINISH_126()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -5893,7 +5171,7 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0_138(off, w) \
+#define FMA0_127(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z0; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z2; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z4; \
@@ -5903,8 +5181,8 @@ scaled0:
 	VFMADD231PS.BCST off(R15)(R8*2), w, Z12; \
 	VFMADD231PS.BCST off(R15)(R9*1), w, Z14; \
 	VFMADD231PS.BCST off(R12), w, Z16
-#define FMA0(off, w) FMA0_138(off, w)
-#define FMA1_139(off, w) \
+#define FMA0(off, w) FMA0_127(off, w)
+#define FMA1_128(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z3; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z5; \
@@ -5914,7 +5192,7 @@ scaled0:
 	VFMADD231PS.BCST off(R15)(R8*2), w, Z13; \
 	VFMADD231PS.BCST off(R15)(R9*1), w, Z15; \
 	VFMADD231PS.BCST off(R12), w, Z17
-#define FMA1(off, w) FMA1_139(off, w)
+#define FMA1(off, w) FMA1_128(off, w)
 // func mulExact2AVX512x9(a *mulArgs)
 TEXT ·mulExact2AVX512x9(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -5930,7 +5208,7 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-#define CLEARY_140() \
+#define CLEARY_129() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14); \
@@ -5950,11 +5228,11 @@ panel:
 	VMOVUPS Z0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_140()
+	CLEARY_129()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-#define CLEAR_141() \
+#define CLEAR_130() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -5973,16 +5251,16 @@ group0:
 	VPXORD Z15, Z15, Z15; \
 	VPXORD Z16, Z16, Z16; \
 	VPXORD Z17, Z17, Z17
-	CLEAR_141()
+	CLEAR_130()
 part0:
-	PART_96()
+	PART_85()
 	ADDQ $128, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	ADDQ $128, R12
 	DECQ CX
 	JNZ part0
-#define ADD_142() \
+#define ADD_131() \
 	VADDPS Z1, Z0, Z0; \
 	VADDPS Z3, Z2, Z2; \
 	VADDPS Z5, Z4, Z4; \
@@ -5992,7 +5270,7 @@ part0:
 	VADDPS Z13, Z12, Z12; \
 	VADDPS Z15, Z14, Z14; \
 	VADDPS Z17, Z16, Z16
-	ADD_142()
+	ADD_131()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -6006,7 +5284,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-#define FINISH_143() \
+#define FINISH_132() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Z26; \
@@ -6070,7 +5348,7 @@ scaled0:
 	VFMADD231PS Z26, Z25, Z17; \
 	VFMADD231PS Z16, Z24, Z17; \
 	VMOVUPS Z17, 0(R14)
-	FINISH_143()
+	FINISH_132()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -6082,7 +5360,7 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0_144(off, w) \
+#define FMA0_133(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z0; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z2; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z4; \
@@ -6093,8 +5371,8 @@ scaled0:
 	VFMADD231PS.BCST off(R15)(R9*1), w, Z14; \
 	VFMADD231PS.BCST off(R12), w, Z16; \
 	VFMADD231PS.BCST off(R12)(R8*1), w, Z18
-#define FMA0(off, w) FMA0_144(off, w)
-#define FMA1_145(off, w) \
+#define FMA0(off, w) FMA0_133(off, w)
+#define FMA1_134(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z3; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z5; \
@@ -6105,7 +5383,7 @@ scaled0:
 	VFMADD231PS.BCST off(R15)(R9*1), w, Z15; \
 	VFMADD231PS.BCST off(R12), w, Z17; \
 	VFMADD231PS.BCST off(R12)(R8*1), w, Z19
-#define FMA1(off, w) FMA1_145(off, w)
+#define FMA1(off, w) FMA1_134(off, w)
 // func mulExact2AVX512x10(a *mulArgs)
 TEXT ·mulExact2AVX512x10(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6121,7 +5399,7 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-#define CLEARY_146() \
+#define CLEARY_135() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14); \
@@ -6143,11 +5421,11 @@ panel:
 	VMOVUPS Z0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_146()
+	CLEARY_135()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-#define CLEAR_147() \
+#define CLEAR_136() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -6168,16 +5446,16 @@ group0:
 	VPXORD Z17, Z17, Z17; \
 	VPXORD Z18, Z18, Z18; \
 	VPXORD Z19, Z19, Z19
-	CLEAR_147()
+	CLEAR_136()
 part0:
-	PART_96()
+	PART_85()
 	ADDQ $128, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	ADDQ $128, R12
 	DECQ CX
 	JNZ part0
-#define ADD_148() \
+#define ADD_137() \
 	VADDPS Z1, Z0, Z0; \
 	VADDPS Z3, Z2, Z2; \
 	VADDPS Z5, Z4, Z4; \
@@ -6188,7 +5466,7 @@ part0:
 	VADDPS Z15, Z14, Z14; \
 	VADDPS Z17, Z16, Z16; \
 	VADDPS Z19, Z18, Z18
-	ADD_148()
+	ADD_137()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -6202,7 +5480,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-#define FINISH_149() \
+#define FINISH_138() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Z26; \
@@ -6273,7 +5551,7 @@ scaled0:
 	VFMADD231PS Z26, Z25, Z19; \
 	VFMADD231PS Z18, Z24, Z19; \
 	VMOVUPS Z19, 0(R14)
-	FINISH_149()
+	FINISH_138()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -6285,7 +5563,7 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0_150(off, w) \
+#define FMA0_139(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z0; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z2; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z4; \
@@ -6297,8 +5575,8 @@ scaled0:
 	VFMADD231PS.BCST off(R12), w, Z16; \
 	VFMADD231PS.BCST off(R12)(R8*1), w, Z18; \
 	VFMADD231PS.BCST off(R12)(R8*2), w, Z20
-#define FMA0(off, w) FMA0_150(off, w)
-#define FMA1_151(off, w) \
+#define FMA0(off, w) FMA0_139(off, w)
+#define FMA1_140(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z3; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z5; \
@@ -6310,7 +5588,7 @@ scaled0:
 	VFMADD231PS.BCST off(R12), w, Z17; \
 	VFMADD231PS.BCST off(R12)(R8*1), w, Z19; \
 	VFMADD231PS.BCST off(R12)(R8*2), w, Z21
-#define FMA1(off, w) FMA1_151(off, w)
+#define FMA1(off, w) FMA1_140(off, w)
 // func mulExact2AVX512x11(a *mulArgs)
 TEXT ·mulExact2AVX512x11(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6326,7 +5604,7 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-#define CLEARY_152() \
+#define CLEARY_141() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14); \
@@ -6350,11 +5628,11 @@ panel:
 	VMOVUPS Z0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_152()
+	CLEARY_141()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-#define CLEAR_153() \
+#define CLEAR_142() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -6377,16 +5655,16 @@ group0:
 	VPXORD Z19, Z19, Z19; \
 	VPXORD Z20, Z20, Z20; \
 	VPXORD Z21, Z21, Z21
-	CLEAR_153()
+	CLEAR_142()
 part0:
-	PART_96()
+	PART_85()
 	ADDQ $128, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	ADDQ $128, R12
 	DECQ CX
 	JNZ part0
-#define ADD_154() \
+#define ADD_143() \
 	VADDPS Z1, Z0, Z0; \
 	VADDPS Z3, Z2, Z2; \
 	VADDPS Z5, Z4, Z4; \
@@ -6398,7 +5676,7 @@ part0:
 	VADDPS Z17, Z16, Z16; \
 	VADDPS Z19, Z18, Z18; \
 	VADDPS Z21, Z20, Z20
-	ADD_154()
+	ADD_143()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -6412,7 +5690,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-#define FINISH_155() \
+#define FINISH_144() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Z26; \
@@ -6490,7 +5768,7 @@ scaled0:
 	VFMADD231PS Z26, Z25, Z21; \
 	VFMADD231PS Z20, Z24, Z21; \
 	VMOVUPS Z21, 0(R14)
-	FINISH_155()
+	FINISH_144()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -6502,7 +5780,7 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0_156(off, w) \
+#define FMA0_145(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z0; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z2; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z4; \
@@ -6515,8 +5793,8 @@ scaled0:
 	VFMADD231PS.BCST off(R12)(R8*1), w, Z18; \
 	VFMADD231PS.BCST off(R12)(R8*2), w, Z20; \
 	VFMADD231PS.BCST off(R12)(R9*1), w, Z22
-#define FMA0(off, w) FMA0_156(off, w)
-#define FMA1_157(off, w) \
+#define FMA0(off, w) FMA0_145(off, w)
+#define FMA1_146(off, w) \
 	VFMADD231PS.BCST off(DX), w, Z1; \
 	VFMADD231PS.BCST off(DX)(R8*1), w, Z3; \
 	VFMADD231PS.BCST off(DX)(R8*2), w, Z5; \
@@ -6529,7 +5807,7 @@ scaled0:
 	VFMADD231PS.BCST off(R12)(R8*1), w, Z19; \
 	VFMADD231PS.BCST off(R12)(R8*2), w, Z21; \
 	VFMADD231PS.BCST off(R12)(R9*1), w, Z23
-#define FMA1(off, w) FMA1_157(off, w)
+#define FMA1(off, w) FMA1_146(off, w)
 // func mulExact2AVX512x12(a *mulArgs)
 TEXT ·mulExact2AVX512x12(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6545,7 +5823,7 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-#define CLEARY_158() \
+#define CLEARY_147() \
 	VPXORD Z0, Z0, Z0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Z0, 0(R14); \
@@ -6571,11 +5849,11 @@ panel:
 	VMOVUPS Z0, 0(R14); \
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Z0, 0(R14)
-	CLEARY_158()
+	CLEARY_147()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-#define CLEAR_159() \
+#define CLEAR_148() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -6600,16 +5878,16 @@ group0:
 	VPXORD Z21, Z21, Z21; \
 	VPXORD Z22, Z22, Z22; \
 	VPXORD Z23, Z23, Z23
-	CLEAR_159()
+	CLEAR_148()
 part0:
-	PART_96()
+	PART_85()
 	ADDQ $128, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	ADDQ $128, R12
 	DECQ CX
 	JNZ part0
-#define ADD_160() \
+#define ADD_149() \
 	VADDPS Z1, Z0, Z0; \
 	VADDPS Z3, Z2, Z2; \
 	VADDPS Z5, Z4, Z4; \
@@ -6622,7 +5900,7 @@ part0:
 	VADDPS Z19, Z18, Z18; \
 	VADDPS Z21, Z20, Z20; \
 	VADDPS Z23, Z22, Z22
-	ADD_160()
+	ADD_149()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -6636,7 +5914,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-#define FINISH_161() \
+#define FINISH_150() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Z26; \
@@ -6721,7 +5999,7 @@ scaled0:
 	VFMADD231PS Z26, Z25, Z23; \
 	VFMADD231PS Z22, Z24, Z23; \
 	VMOVUPS Z23, 0(R14)
-	FINISH_161()
+	FINISH_150()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -6733,8 +6011,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_93(off, w)
-#define FMA1(off, w) FMA1_94(off, w)
+#define FMA0(off, w) FMA0_82(off, w)
+#define FMA1(off, w) FMA1_83(off, w)
 // func mulExact3AVX512x1(a *mulArgs)
 TEXT ·mulExact3AVX512x1(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6751,13 +6029,13 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_95()
+	CLEARY_84()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_14()
+	CLEAR_17()
 part0:
-#define PART_162() \
+#define PART_151() \
 	PREFETCHT0 0(SI)(R14*1); \
 	VMOVDQU32 0(SI), Z24; \
 	VPANDD Z28, Z24, Z24; \
@@ -6881,12 +6159,12 @@ part0:
 	VPSRLD $24, Z24, Z26; \
 	VPERMPS Z30, Z26, Z26; \
 	FMA1(124, Z26)
-	PART_162()
+	PART_151()
 	ADDQ $192, SI
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-	ADD_97()
+	ADD_86()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -6900,7 +6178,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_98()
+	FINISH_87()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -6912,8 +6190,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_99(off, w)
-#define FMA1(off, w) FMA1_100(off, w)
+#define FMA0(off, w) FMA0_88(off, w)
+#define FMA1(off, w) FMA1_89(off, w)
 // func mulExact3AVX512x2(a *mulArgs)
 TEXT ·mulExact3AVX512x2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6930,18 +6208,18 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_101()
+	CLEARY_90()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_32()
+	CLEAR_35()
 part0:
-	PART_162()
+	PART_151()
 	ADDQ $192, SI
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-	ADD_102()
+	ADD_91()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -6955,7 +6233,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_103()
+	FINISH_92()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -6967,8 +6245,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_104(off, w)
-#define FMA1(off, w) FMA1_105(off, w)
+#define FMA0(off, w) FMA0_93(off, w)
+#define FMA1(off, w) FMA1_94(off, w)
 // func mulExact3AVX512x3(a *mulArgs)
 TEXT ·mulExact3AVX512x3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -6985,15 +6263,127 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_106()
+	CLEARY_95()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_50()
+	CLEAR_53()
 part0:
-	PART_162()
+	PART_151()
 	ADDQ $192, SI
 	ADDQ $128, DX
+	DECQ CX
+	JNZ part0
+	ADD_96()
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide0
+	VPMOVZXWD 0(SI), Z24
+	VPSLLD $16, Z24, Z24
+	VPMOVZXWD 32(SI), Z25
+	VPSLLD $16, Z25, Z25
+	ADDQ $64, SI
+	JMP scaled0
+wide0:
+	VMOVUPS 0(SI), Z24
+	VMOVUPS 64(SI), Z25
+	ADDQ $128, SI
+scaled0:
+	FINISH_97()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group0
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef FMA0
+#undef FMA1
+#define FMA0(off, w) FMA0_98(off, w)
+#define FMA1(off, w) FMA1_99(off, w)
+// func mulExact3AVX512x4(a *mulArgs)
+TEXT ·mulExact3AVX512x4(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	VPBROADCASTD plane3<>(SB), Z28
+	VPBROADCASTD plane4<>(SB), Z29
+	VMOVUPS floats<>(SB), Z30
+	VMOVUPS floats<>+64(SB), Z31
+panel:
+	MOVQ mulArgs_x(AX), DX
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_sum(AX), R10
+	CLEARY_100()
+group0:
+	MOVQ ·weightsAhead(SB), R14
+	MOVQ mulArgs_lines(AX), CX
+	CLEAR_71()
+part0:
+	PART_151()
+	ADDQ $192, SI
+	ADDQ $128, DX
+	DECQ CX
+	JNZ part0
+	ADD_101()
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide0
+	VPMOVZXWD 0(SI), Z24
+	VPSLLD $16, Z24, Z24
+	VPMOVZXWD 32(SI), Z25
+	VPSLLD $16, Z25, Z25
+	ADDQ $64, SI
+	JMP scaled0
+wide0:
+	VMOVUPS 0(SI), Z24
+	VMOVUPS 64(SI), Z25
+	ADDQ $128, SI
+scaled0:
+	FINISH_102()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group0
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef FMA0
+#undef FMA1
+#define FMA0(off, w) FMA0_103(off, w)
+#define FMA1(off, w) FMA1_104(off, w)
+// func mulExact3AVX512x5(a *mulArgs)
+TEXT ·mulExact3AVX512x5(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	VPBROADCASTD plane3<>(SB), Z28
+	VPBROADCASTD plane4<>(SB), Z29
+	VMOVUPS floats<>(SB), Z30
+	VMOVUPS floats<>+64(SB), Z31
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_sum(AX), R10
+	CLEARY_105()
+group0:
+	MOVQ ·weightsAhead(SB), R14
+	MOVQ mulArgs_lines(AX), CX
+	CLEAR_106()
+part0:
+	PART_151()
+	ADDQ $192, SI
+	ADDQ $128, DX
+	ADDQ $128, R15
 	DECQ CX
 	JNZ part0
 	ADD_107()
@@ -7024,118 +6414,6 @@ scaled0:
 #undef FMA1
 #define FMA0(off, w) FMA0_109(off, w)
 #define FMA1(off, w) FMA1_110(off, w)
-// func mulExact3AVX512x4(a *mulArgs)
-TEXT ·mulExact3AVX512x4(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	VPBROADCASTD plane3<>(SB), Z28
-	VPBROADCASTD plane4<>(SB), Z29
-	VMOVUPS floats<>(SB), Z30
-	VMOVUPS floats<>+64(SB), Z31
-panel:
-	MOVQ mulArgs_x(AX), DX
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_sum(AX), R10
-	CLEARY_111()
-group0:
-	MOVQ ·weightsAhead(SB), R14
-	MOVQ mulArgs_lines(AX), CX
-	CLEAR_68()
-part0:
-	PART_162()
-	ADDQ $192, SI
-	ADDQ $128, DX
-	DECQ CX
-	JNZ part0
-	ADD_112()
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide0
-	VPMOVZXWD 0(SI), Z24
-	VPSLLD $16, Z24, Z24
-	VPMOVZXWD 32(SI), Z25
-	VPSLLD $16, Z25, Z25
-	ADDQ $64, SI
-	JMP scaled0
-wide0:
-	VMOVUPS 0(SI), Z24
-	VMOVUPS 64(SI), Z25
-	ADDQ $128, SI
-scaled0:
-	FINISH_113()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group0
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef FMA0
-#undef FMA1
-#define FMA0(off, w) FMA0_114(off, w)
-#define FMA1(off, w) FMA1_115(off, w)
-// func mulExact3AVX512x5(a *mulArgs)
-TEXT ·mulExact3AVX512x5(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	VPBROADCASTD plane3<>(SB), Z28
-	VPBROADCASTD plane4<>(SB), Z29
-	VMOVUPS floats<>(SB), Z30
-	VMOVUPS floats<>+64(SB), Z31
-panel:
-	MOVQ mulArgs_x(AX), DX
-	LEAQ (DX)(R8*4), R15
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_sum(AX), R10
-	CLEARY_116()
-group0:
-	MOVQ ·weightsAhead(SB), R14
-	MOVQ mulArgs_lines(AX), CX
-	CLEAR_117()
-part0:
-	PART_162()
-	ADDQ $192, SI
-	ADDQ $128, DX
-	ADDQ $128, R15
-	DECQ CX
-	JNZ part0
-	ADD_118()
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide0
-	VPMOVZXWD 0(SI), Z24
-	VPSLLD $16, Z24, Z24
-	VPMOVZXWD 32(SI), Z25
-	VPSLLD $16, Z25, Z25
-	ADDQ $64, SI
-	JMP scaled0
-wide0:
-	VMOVUPS 0(SI), Z24
-	VMOVUPS 64(SI), Z25
-	ADDQ $128, SI
-scaled0:
-	FINISH_119()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group0
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef FMA0
-#undef FMA1
-#define FMA0(off, w) FMA0_120(off, w)
-#define FMA1(off, w) FMA1_121(off, w)
 // func mulExact3AVX512x6(a *mulArgs)
 TEXT ·mulExact3AVX512x6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7153,19 +6431,19 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_122()
+	CLEARY_111()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_123()
+	CLEAR_112()
 part0:
-	PART_162()
+	PART_151()
 	ADDQ $192, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	DECQ CX
 	JNZ part0
-	ADD_124()
+	ADD_113()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -7179,7 +6457,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_125()
+	FINISH_114()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -7191,8 +6469,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_126(off, w)
-#define FMA1(off, w) FMA1_127(off, w)
+#define FMA0(off, w) FMA0_115(off, w)
+#define FMA1(off, w) FMA1_116(off, w)
 // func mulExact3AVX512x7(a *mulArgs)
 TEXT ·mulExact3AVX512x7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7210,19 +6488,19 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_128()
+	CLEARY_117()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_129()
+	CLEAR_118()
 part0:
-	PART_162()
+	PART_151()
 	ADDQ $192, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	DECQ CX
 	JNZ part0
-	ADD_130()
+	ADD_119()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -7236,7 +6514,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_131()
+	FINISH_120()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -7248,8 +6526,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_132(off, w)
-#define FMA1(off, w) FMA1_133(off, w)
+#define FMA0(off, w) FMA0_121(off, w)
+#define FMA1(off, w) FMA1_122(off, w)
 // func mulExact3AVX512x8(a *mulArgs)
 TEXT ·mulExact3AVX512x8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7267,19 +6545,19 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_134()
+	CLEARY_123()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_135()
+	CLEAR_124()
 part0:
-	PART_162()
+	PART_151()
 	ADDQ $192, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	DECQ CX
 	JNZ part0
-	ADD_136()
+	ADD_125()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -7293,7 +6571,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_137()
+	FINISH_126()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -7305,8 +6583,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_138(off, w)
-#define FMA1(off, w) FMA1_139(off, w)
+#define FMA0(off, w) FMA0_127(off, w)
+#define FMA1(off, w) FMA1_128(off, w)
 // func mulExact3AVX512x9(a *mulArgs)
 TEXT ·mulExact3AVX512x9(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7325,20 +6603,20 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_140()
+	CLEARY_129()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_141()
+	CLEAR_130()
 part0:
-	PART_162()
+	PART_151()
 	ADDQ $192, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	ADDQ $128, R12
 	DECQ CX
 	JNZ part0
-	ADD_142()
+	ADD_131()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -7352,7 +6630,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_143()
+	FINISH_132()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -7364,8 +6642,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_144(off, w)
-#define FMA1(off, w) FMA1_145(off, w)
+#define FMA0(off, w) FMA0_133(off, w)
+#define FMA1(off, w) FMA1_134(off, w)
 // func mulExact3AVX512x10(a *mulArgs)
 TEXT ·mulExact3AVX512x10(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7384,20 +6662,20 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_146()
+	CLEARY_135()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_147()
+	CLEAR_136()
 part0:
-	PART_162()
+	PART_151()
 	ADDQ $192, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	ADDQ $128, R12
 	DECQ CX
 	JNZ part0
-	ADD_148()
+	ADD_137()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -7411,7 +6689,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_149()
+	FINISH_138()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -7423,8 +6701,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_150(off, w)
-#define FMA1(off, w) FMA1_151(off, w)
+#define FMA0(off, w) FMA0_139(off, w)
+#define FMA1(off, w) FMA1_140(off, w)
 // func mulExact3AVX512x11(a *mulArgs)
 TEXT ·mulExact3AVX512x11(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7443,20 +6721,20 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_152()
+	CLEARY_141()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_153()
+	CLEAR_142()
 part0:
-	PART_162()
+	PART_151()
 	ADDQ $192, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	ADDQ $128, R12
 	DECQ CX
 	JNZ part0
-	ADD_154()
+	ADD_143()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -7470,7 +6748,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_155()
+	FINISH_144()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -7482,8 +6760,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_156(off, w)
-#define FMA1(off, w) FMA1_157(off, w)
+#define FMA0(off, w) FMA0_145(off, w)
+#define FMA1(off, w) FMA1_146(off, w)
 // func mulExact3AVX512x12(a *mulArgs)
 TEXT ·mulExact3AVX512x12(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7502,20 +6780,20 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_158()
+	CLEARY_147()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_159()
+	CLEAR_148()
 part0:
-	PART_162()
+	PART_151()
 	ADDQ $192, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	ADDQ $128, R12
 	DECQ CX
 	JNZ part0
-	ADD_160()
+	ADD_149()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -7529,7 +6807,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_161()
+	FINISH_150()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -7541,8 +6819,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_93(off, w)
-#define FMA1(off, w) FMA1_94(off, w)
+#define FMA0(off, w) FMA0_82(off, w)
+#define FMA1(off, w) FMA1_83(off, w)
 // func mulExact5AVX512x1(a *mulArgs)
 TEXT ·mulExact5AVX512x1(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7559,13 +6837,13 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_95()
+	CLEARY_84()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_14()
+	CLEAR_17()
 part0:
-#define PART_163() \
+#define PART_152() \
 	PREFETCHT0 0(SI)(R14*1); \
 	VMOVDQU32 0(SI), Z24; \
 	VPANDD Z28, Z24, Z24; \
@@ -7699,12 +6977,12 @@ part0:
 	VPSRLD $24, Z24, Z26; \
 	VPERMI2PS Z31, Z30, Z26; \
 	FMA1(124, Z26)
-	PART_163()
+	PART_152()
 	ADDQ $320, SI
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-	ADD_97()
+	ADD_86()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -7718,7 +6996,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_98()
+	FINISH_87()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -7730,8 +7008,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_99(off, w)
-#define FMA1(off, w) FMA1_100(off, w)
+#define FMA0(off, w) FMA0_88(off, w)
+#define FMA1(off, w) FMA1_89(off, w)
 // func mulExact5AVX512x2(a *mulArgs)
 TEXT ·mulExact5AVX512x2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7748,18 +7026,18 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_101()
+	CLEARY_90()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_32()
+	CLEAR_35()
 part0:
-	PART_163()
+	PART_152()
 	ADDQ $320, SI
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-	ADD_102()
+	ADD_91()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -7773,7 +7051,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_103()
+	FINISH_92()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -7785,8 +7063,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_104(off, w)
-#define FMA1(off, w) FMA1_105(off, w)
+#define FMA0(off, w) FMA0_93(off, w)
+#define FMA1(off, w) FMA1_94(off, w)
 // func mulExact5AVX512x3(a *mulArgs)
 TEXT ·mulExact5AVX512x3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7803,15 +7081,127 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_106()
+	CLEARY_95()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_50()
+	CLEAR_53()
 part0:
-	PART_163()
+	PART_152()
 	ADDQ $320, SI
 	ADDQ $128, DX
+	DECQ CX
+	JNZ part0
+	ADD_96()
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide0
+	VPMOVZXWD 0(SI), Z24
+	VPSLLD $16, Z24, Z24
+	VPMOVZXWD 32(SI), Z25
+	VPSLLD $16, Z25, Z25
+	ADDQ $64, SI
+	JMP scaled0
+wide0:
+	VMOVUPS 0(SI), Z24
+	VMOVUPS 64(SI), Z25
+	ADDQ $128, SI
+scaled0:
+	FINISH_97()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group0
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef FMA0
+#undef FMA1
+#define FMA0(off, w) FMA0_98(off, w)
+#define FMA1(off, w) FMA1_99(off, w)
+// func mulExact5AVX512x4(a *mulArgs)
+TEXT ·mulExact5AVX512x4(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	VPBROADCASTD plane15<>(SB), Z28
+	VPBROADCASTD plane16<>(SB), Z29
+	VMOVUPS floats<>(SB), Z30
+	VMOVUPS floats<>+64(SB), Z31
+panel:
+	MOVQ mulArgs_x(AX), DX
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_sum(AX), R10
+	CLEARY_100()
+group0:
+	MOVQ ·weightsAhead(SB), R14
+	MOVQ mulArgs_lines(AX), CX
+	CLEAR_71()
+part0:
+	PART_152()
+	ADDQ $320, SI
+	ADDQ $128, DX
+	DECQ CX
+	JNZ part0
+	ADD_101()
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide0
+	VPMOVZXWD 0(SI), Z24
+	VPSLLD $16, Z24, Z24
+	VPMOVZXWD 32(SI), Z25
+	VPSLLD $16, Z25, Z25
+	ADDQ $64, SI
+	JMP scaled0
+wide0:
+	VMOVUPS 0(SI), Z24
+	VMOVUPS 64(SI), Z25
+	ADDQ $128, SI
+scaled0:
+	FINISH_102()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group0
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef FMA0
+#undef FMA1
+#define FMA0(off, w) FMA0_103(off, w)
+#define FMA1(off, w) FMA1_104(off, w)
+// func mulExact5AVX512x5(a *mulArgs)
+TEXT ·mulExact5AVX512x5(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	VPBROADCASTD plane15<>(SB), Z28
+	VPBROADCASTD plane16<>(SB), Z29
+	VMOVUPS floats<>(SB), Z30
+	VMOVUPS floats<>+64(SB), Z31
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_sum(AX), R10
+	CLEARY_105()
+group0:
+	MOVQ ·weightsAhead(SB), R14
+	MOVQ mulArgs_lines(AX), CX
+	CLEAR_106()
+part0:
+	PART_152()
+	ADDQ $320, SI
+	ADDQ $128, DX
+	ADDQ $128, R15
 	DECQ CX
 	JNZ part0
 	ADD_107()
@@ -7842,118 +7232,6 @@ scaled0:
 #undef FMA1
 #define FMA0(off, w) FMA0_109(off, w)
 #define FMA1(off, w) FMA1_110(off, w)
-// func mulExact5AVX512x4(a *mulArgs)
-TEXT ·mulExact5AVX512x4(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	VPBROADCASTD plane15<>(SB), Z28
-	VPBROADCASTD plane16<>(SB), Z29
-	VMOVUPS floats<>(SB), Z30
-	VMOVUPS floats<>+64(SB), Z31
-panel:
-	MOVQ mulArgs_x(AX), DX
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_sum(AX), R10
-	CLEARY_111()
-group0:
-	MOVQ ·weightsAhead(SB), R14
-	MOVQ mulArgs_lines(AX), CX
-	CLEAR_68()
-part0:
-	PART_163()
-	ADDQ $320, SI
-	ADDQ $128, DX
-	DECQ CX
-	JNZ part0
-	ADD_112()
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide0
-	VPMOVZXWD 0(SI), Z24
-	VPSLLD $16, Z24, Z24
-	VPMOVZXWD 32(SI), Z25
-	VPSLLD $16, Z25, Z25
-	ADDQ $64, SI
-	JMP scaled0
-wide0:
-	VMOVUPS 0(SI), Z24
-	VMOVUPS 64(SI), Z25
-	ADDQ $128, SI
-scaled0:
-	FINISH_113()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group0
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef FMA0
-#undef FMA1
-#define FMA0(off, w) FMA0_114(off, w)
-#define FMA1(off, w) FMA1_115(off, w)
-// func mulExact5AVX512x5(a *mulArgs)
-TEXT ·mulExact5AVX512x5(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	VPBROADCASTD plane15<>(SB), Z28
-	VPBROADCASTD plane16<>(SB), Z29
-	VMOVUPS floats<>(SB), Z30
-	VMOVUPS floats<>+64(SB), Z31
-panel:
-	MOVQ mulArgs_x(AX), DX
-	LEAQ (DX)(R8*4), R15
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_sum(AX), R10
-	CLEARY_116()
-group0:
-	MOVQ ·weightsAhead(SB), R14
-	MOVQ mulArgs_lines(AX), CX
-	CLEAR_117()
-part0:
-	PART_163()
-	ADDQ $320, SI
-	ADDQ $128, DX
-	ADDQ $128, R15
-	DECQ CX
-	JNZ part0
-	ADD_118()
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide0
-	VPMOVZXWD 0(SI), Z24
-	VPSLLD $16, Z24, Z24
-	VPMOVZXWD 32(SI), Z25
-	VPSLLD $16, Z25, Z25
-	ADDQ $64, SI
-	JMP scaled0
-wide0:
-	VMOVUPS 0(SI), Z24
-	VMOVUPS 64(SI), Z25
-	ADDQ $128, SI
-scaled0:
-	FINISH_119()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group0
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef FMA0
-#undef FMA1
-#define FMA0(off, w) FMA0_120(off, w)
-#define FMA1(off, w) FMA1_121(off, w)
 // func mulExact5AVX512x6(a *mulArgs)
 TEXT ·mulExact5AVX512x6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -7971,19 +7249,19 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_122()
+	CLEARY_111()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_123()
+	CLEAR_112()
 part0:
-	PART_163()
+	PART_152()
 	ADDQ $320, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	DECQ CX
 	JNZ part0
-	ADD_124()
+	ADD_113()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -7997,7 +7275,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_125()
+	FINISH_114()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -8009,8 +7287,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_126(off, w)
-#define FMA1(off, w) FMA1_127(off, w)
+#define FMA0(off, w) FMA0_115(off, w)
+#define FMA1(off, w) FMA1_116(off, w)
 // func mulExact5AVX512x7(a *mulArgs)
 TEXT ·mulExact5AVX512x7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8028,19 +7306,19 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_128()
+	CLEARY_117()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_129()
+	CLEAR_118()
 part0:
-	PART_163()
+	PART_152()
 	ADDQ $320, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	DECQ CX
 	JNZ part0
-	ADD_130()
+	ADD_119()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -8054,7 +7332,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_131()
+	FINISH_120()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -8066,8 +7344,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_132(off, w)
-#define FMA1(off, w) FMA1_133(off, w)
+#define FMA0(off, w) FMA0_121(off, w)
+#define FMA1(off, w) FMA1_122(off, w)
 // func mulExact5AVX512x8(a *mulArgs)
 TEXT ·mulExact5AVX512x8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8085,19 +7363,19 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_134()
+	CLEARY_123()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_135()
+	CLEAR_124()
 part0:
-	PART_163()
+	PART_152()
 	ADDQ $320, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	DECQ CX
 	JNZ part0
-	ADD_136()
+	ADD_125()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -8111,7 +7389,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_137()
+	FINISH_126()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -8123,8 +7401,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_138(off, w)
-#define FMA1(off, w) FMA1_139(off, w)
+#define FMA0(off, w) FMA0_127(off, w)
+#define FMA1(off, w) FMA1_128(off, w)
 // func mulExact5AVX512x9(a *mulArgs)
 TEXT ·mulExact5AVX512x9(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8143,20 +7421,20 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_140()
+	CLEARY_129()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_141()
+	CLEAR_130()
 part0:
-	PART_163()
+	PART_152()
 	ADDQ $320, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	ADDQ $128, R12
 	DECQ CX
 	JNZ part0
-	ADD_142()
+	ADD_131()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -8170,7 +7448,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_143()
+	FINISH_132()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -8182,8 +7460,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_144(off, w)
-#define FMA1(off, w) FMA1_145(off, w)
+#define FMA0(off, w) FMA0_133(off, w)
+#define FMA1(off, w) FMA1_134(off, w)
 // func mulExact5AVX512x10(a *mulArgs)
 TEXT ·mulExact5AVX512x10(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8202,20 +7480,20 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_146()
+	CLEARY_135()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_147()
+	CLEAR_136()
 part0:
-	PART_163()
+	PART_152()
 	ADDQ $320, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	ADDQ $128, R12
 	DECQ CX
 	JNZ part0
-	ADD_148()
+	ADD_137()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -8229,7 +7507,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_149()
+	FINISH_138()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -8241,8 +7519,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_150(off, w)
-#define FMA1(off, w) FMA1_151(off, w)
+#define FMA0(off, w) FMA0_139(off, w)
+#define FMA1(off, w) FMA1_140(off, w)
 // func mulExact5AVX512x11(a *mulArgs)
 TEXT ·mulExact5AVX512x11(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8261,20 +7539,20 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_152()
+	CLEARY_141()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_153()
+	CLEAR_142()
 part0:
-	PART_163()
+	PART_152()
 	ADDQ $320, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	ADDQ $128, R12
 	DECQ CX
 	JNZ part0
-	ADD_154()
+	ADD_143()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -8288,7 +7566,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_155()
+	FINISH_144()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -8300,8 +7578,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_156(off, w)
-#define FMA1(off, w) FMA1_157(off, w)
+#define FMA0(off, w) FMA0_145(off, w)
+#define FMA1(off, w) FMA1_146(off, w)
 // func mulExact5AVX512x12(a *mulArgs)
 TEXT ·mulExact5AVX512x12(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8320,20 +7598,20 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_158()
+	CLEARY_147()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_159()
+	CLEAR_148()
 part0:
-	PART_163()
+	PART_152()
 	ADDQ $320, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	ADDQ $128, R12
 	DECQ CX
 	JNZ part0
-	ADD_160()
+	ADD_149()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -8347,7 +7625,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_161()
+	FINISH_150()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -8359,8 +7637,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_93(off, w)
-#define FMA1(off, w) FMA1_94(off, w)
+#define FMA0(off, w) FMA0_82(off, w)
+#define FMA1(off, w) FMA1_83(off, w)
 // func mulExact6AVX512x1(a *mulArgs)
 TEXT ·mulExact6AVX512x1(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8376,13 +7654,13 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_95()
+	CLEARY_84()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_14()
+	CLEAR_17()
 part0:
-#define PART_164() \
+#define PART_153() \
 	PREFETCHT0 0(SI)(R14*1); \
 	VMOVDQU32 0(SI), Z24; \
 	VPANDD Z28, Z24, Z24; \
@@ -8533,12 +7811,12 @@ part0:
 	VPSRLD $24, Z24, Z26; \
 	VCVTDQ2PS Z26, Z26; \
 	FMA1(124, Z26)
-	PART_164()
+	PART_153()
 	ADDQ $384, SI
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-	ADD_97()
+	ADD_86()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -8552,7 +7830,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_98()
+	FINISH_87()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -8564,8 +7842,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_99(off, w)
-#define FMA1(off, w) FMA1_100(off, w)
+#define FMA0(off, w) FMA0_88(off, w)
+#define FMA1(off, w) FMA1_89(off, w)
 // func mulExact6AVX512x2(a *mulArgs)
 TEXT ·mulExact6AVX512x2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8581,18 +7859,18 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_101()
+	CLEARY_90()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_32()
+	CLEAR_35()
 part0:
-	PART_164()
+	PART_153()
 	ADDQ $384, SI
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-	ADD_102()
+	ADD_91()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -8606,7 +7884,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_103()
+	FINISH_92()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -8618,8 +7896,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_104(off, w)
-#define FMA1(off, w) FMA1_105(off, w)
+#define FMA0(off, w) FMA0_93(off, w)
+#define FMA1(off, w) FMA1_94(off, w)
 // func mulExact6AVX512x3(a *mulArgs)
 TEXT ·mulExact6AVX512x3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8635,15 +7913,125 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_106()
+	CLEARY_95()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_50()
+	CLEAR_53()
 part0:
-	PART_164()
+	PART_153()
 	ADDQ $384, SI
 	ADDQ $128, DX
+	DECQ CX
+	JNZ part0
+	ADD_96()
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide0
+	VPMOVZXWD 0(SI), Z24
+	VPSLLD $16, Z24, Z24
+	VPMOVZXWD 32(SI), Z25
+	VPSLLD $16, Z25, Z25
+	ADDQ $64, SI
+	JMP scaled0
+wide0:
+	VMOVUPS 0(SI), Z24
+	VMOVUPS 64(SI), Z25
+	ADDQ $128, SI
+scaled0:
+	FINISH_97()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group0
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef FMA0
+#undef FMA1
+#define FMA0(off, w) FMA0_98(off, w)
+#define FMA1(off, w) FMA1_99(off, w)
+// func mulExact6AVX512x4(a *mulArgs)
+TEXT ·mulExact6AVX512x4(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	VPBROADCASTD plane15<>(SB), Z28
+	VPBROADCASTD plane48<>(SB), Z29
+	VPBROADCASTD low8<>(SB), Z30
+panel:
+	MOVQ mulArgs_x(AX), DX
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_sum(AX), R10
+	CLEARY_100()
+group0:
+	MOVQ ·weightsAhead(SB), R14
+	MOVQ mulArgs_lines(AX), CX
+	CLEAR_71()
+part0:
+	PART_153()
+	ADDQ $384, SI
+	ADDQ $128, DX
+	DECQ CX
+	JNZ part0
+	ADD_101()
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide0
+	VPMOVZXWD 0(SI), Z24
+	VPSLLD $16, Z24, Z24
+	VPMOVZXWD 32(SI), Z25
+	VPSLLD $16, Z25, Z25
+	ADDQ $64, SI
+	JMP scaled0
+wide0:
+	VMOVUPS 0(SI), Z24
+	VMOVUPS 64(SI), Z25
+	ADDQ $128, SI
+scaled0:
+	FINISH_102()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group0
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef FMA0
+#undef FMA1
+#define FMA0(off, w) FMA0_103(off, w)
+#define FMA1(off, w) FMA1_104(off, w)
+// func mulExact6AVX512x5(a *mulArgs)
+TEXT ·mulExact6AVX512x5(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	VPBROADCASTD plane15<>(SB), Z28
+	VPBROADCASTD plane48<>(SB), Z29
+	VPBROADCASTD low8<>(SB), Z30
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_sum(AX), R10
+	CLEARY_105()
+group0:
+	MOVQ ·weightsAhead(SB), R14
+	MOVQ mulArgs_lines(AX), CX
+	CLEAR_106()
+part0:
+	PART_153()
+	ADDQ $384, SI
+	ADDQ $128, DX
+	ADDQ $128, R15
 	DECQ CX
 	JNZ part0
 	ADD_107()
@@ -8674,116 +8062,6 @@ scaled0:
 #undef FMA1
 #define FMA0(off, w) FMA0_109(off, w)
 #define FMA1(off, w) FMA1_110(off, w)
-// func mulExact6AVX512x4(a *mulArgs)
-TEXT ·mulExact6AVX512x4(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	VPBROADCASTD plane15<>(SB), Z28
-	VPBROADCASTD plane48<>(SB), Z29
-	VPBROADCASTD low8<>(SB), Z30
-panel:
-	MOVQ mulArgs_x(AX), DX
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_sum(AX), R10
-	CLEARY_111()
-group0:
-	MOVQ ·weightsAhead(SB), R14
-	MOVQ mulArgs_lines(AX), CX
-	CLEAR_68()
-part0:
-	PART_164()
-	ADDQ $384, SI
-	ADDQ $128, DX
-	DECQ CX
-	JNZ part0
-	ADD_112()
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide0
-	VPMOVZXWD 0(SI), Z24
-	VPSLLD $16, Z24, Z24
-	VPMOVZXWD 32(SI), Z25
-	VPSLLD $16, Z25, Z25
-	ADDQ $64, SI
-	JMP scaled0
-wide0:
-	VMOVUPS 0(SI), Z24
-	VMOVUPS 64(SI), Z25
-	ADDQ $128, SI
-scaled0:
-	FINISH_113()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group0
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef FMA0
-#undef FMA1
-#define FMA0(off, w) FMA0_114(off, w)
-#define FMA1(off, w) FMA1_115(off, w)
-// func mulExact6AVX512x5(a *mulArgs)
-TEXT ·mulExact6AVX512x5(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	VPBROADCASTD plane15<>(SB), Z28
-	VPBROADCASTD plane48<>(SB), Z29
-	VPBROADCASTD low8<>(SB), Z30
-panel:
-	MOVQ mulArgs_x(AX), DX
-	LEAQ (DX)(R8*4), R15
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_sum(AX), R10
-	CLEARY_116()
-group0:
-	MOVQ ·weightsAhead(SB), R14
-	MOVQ mulArgs_lines(AX), CX
-	CLEAR_117()
-part0:
-	PART_164()
-	ADDQ $384, SI
-	ADDQ $128, DX
-	ADDQ $128, R15
-	DECQ CX
-	JNZ part0
-	ADD_118()
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide0
-	VPMOVZXWD 0(SI), Z24
-	VPSLLD $16, Z24, Z24
-	VPMOVZXWD 32(SI), Z25
-	VPSLLD $16, Z25, Z25
-	ADDQ $64, SI
-	JMP scaled0
-wide0:
-	VMOVUPS 0(SI), Z24
-	VMOVUPS 64(SI), Z25
-	ADDQ $128, SI
-scaled0:
-	FINISH_119()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group0
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef FMA0
-#undef FMA1
-#define FMA0(off, w) FMA0_120(off, w)
-#define FMA1(off, w) FMA1_121(off, w)
 // func mulExact6AVX512x6(a *mulArgs)
 TEXT ·mulExact6AVX512x6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8800,19 +8078,19 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_122()
+	CLEARY_111()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_123()
+	CLEAR_112()
 part0:
-	PART_164()
+	PART_153()
 	ADDQ $384, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	DECQ CX
 	JNZ part0
-	ADD_124()
+	ADD_113()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -8826,7 +8104,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_125()
+	FINISH_114()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -8838,8 +8116,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_126(off, w)
-#define FMA1(off, w) FMA1_127(off, w)
+#define FMA0(off, w) FMA0_115(off, w)
+#define FMA1(off, w) FMA1_116(off, w)
 // func mulExact6AVX512x7(a *mulArgs)
 TEXT ·mulExact6AVX512x7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8856,19 +8134,19 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_128()
+	CLEARY_117()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_129()
+	CLEAR_118()
 part0:
-	PART_164()
+	PART_153()
 	ADDQ $384, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	DECQ CX
 	JNZ part0
-	ADD_130()
+	ADD_119()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -8882,7 +8160,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_131()
+	FINISH_120()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -8894,8 +8172,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_132(off, w)
-#define FMA1(off, w) FMA1_133(off, w)
+#define FMA0(off, w) FMA0_121(off, w)
+#define FMA1(off, w) FMA1_122(off, w)
 // func mulExact6AVX512x8(a *mulArgs)
 TEXT ·mulExact6AVX512x8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8912,19 +8190,19 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_134()
+	CLEARY_123()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_135()
+	CLEAR_124()
 part0:
-	PART_164()
+	PART_153()
 	ADDQ $384, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	DECQ CX
 	JNZ part0
-	ADD_136()
+	ADD_125()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -8938,7 +8216,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_137()
+	FINISH_126()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -8950,8 +8228,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_138(off, w)
-#define FMA1(off, w) FMA1_139(off, w)
+#define FMA0(off, w) FMA0_127(off, w)
+#define FMA1(off, w) FMA1_128(off, w)
 // func mulExact6AVX512x9(a *mulArgs)
 TEXT ·mulExact6AVX512x9(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -8969,20 +8247,20 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_140()
+	CLEARY_129()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_141()
+	CLEAR_130()
 part0:
-	PART_164()
+	PART_153()
 	ADDQ $384, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	ADDQ $128, R12
 	DECQ CX
 	JNZ part0
-	ADD_142()
+	ADD_131()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -8996,7 +8274,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_143()
+	FINISH_132()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -9008,8 +8286,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_144(off, w)
-#define FMA1(off, w) FMA1_145(off, w)
+#define FMA0(off, w) FMA0_133(off, w)
+#define FMA1(off, w) FMA1_134(off, w)
 // func mulExact6AVX512x10(a *mulArgs)
 TEXT ·mulExact6AVX512x10(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -9027,20 +8305,20 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_146()
+	CLEARY_135()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_147()
+	CLEAR_136()
 part0:
-	PART_164()
+	PART_153()
 	ADDQ $384, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	ADDQ $128, R12
 	DECQ CX
 	JNZ part0
-	ADD_148()
+	ADD_137()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -9054,7 +8332,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_149()
+	FINISH_138()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -9066,8 +8344,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_150(off, w)
-#define FMA1(off, w) FMA1_151(off, w)
+#define FMA0(off, w) FMA0_139(off, w)
+#define FMA1(off, w) FMA1_140(off, w)
 // func mulExact6AVX512x11(a *mulArgs)
 TEXT ·mulExact6AVX512x11(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -9085,20 +8363,20 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_152()
+	CLEARY_141()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_153()
+	CLEAR_142()
 part0:
-	PART_164()
+	PART_153()
 	ADDQ $384, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	ADDQ $128, R12
 	DECQ CX
 	JNZ part0
-	ADD_154()
+	ADD_143()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -9112,7 +8390,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_155()
+	FINISH_144()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -9124,8 +8402,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_156(off, w)
-#define FMA1(off, w) FMA1_157(off, w)
+#define FMA0(off, w) FMA0_145(off, w)
+#define FMA1(off, w) FMA1_146(off, w)
 // func mulExact6AVX512x12(a *mulArgs)
 TEXT ·mulExact6AVX512x12(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -9143,20 +8421,20 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_158()
+	CLEARY_147()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_159()
+	CLEAR_148()
 part0:
-	PART_164()
+	PART_153()
 	ADDQ $384, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	ADDQ $128, R12
 	DECQ CX
 	JNZ part0
-	ADD_160()
+	ADD_149()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -9170,7 +8448,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_161()
+	FINISH_150()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -9182,8 +8460,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_93(off, w)
-#define FMA1(off, w) FMA1_94(off, w)
+#define FMA0(off, w) FMA0_82(off, w)
+#define FMA1(off, w) FMA1_83(off, w)
 // func mulExactE2M1AVX512x1(a *mulArgs)
 TEXT ·mulExactE2M1AVX512x1(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -9197,13 +8475,13 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_95()
+	CLEARY_84()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_14()
+	CLEAR_17()
 part0:
-#define PART_165() \
+#define PART_154() \
 	PREFETCHT0 0(SI)(R14*1); \
 	VMOVDQU32 0(SI), Z24; \
 	VPERMPS Z30, Z24, Z26; \
@@ -9304,12 +8582,12 @@ part0:
 	VPSRLD $28, Z24, Z26; \
 	VPERMPS Z30, Z26, Z26; \
 	FMA1(124, Z26)
-	PART_165()
+	PART_154()
 	ADDQ $256, SI
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-	ADD_97()
+	ADD_86()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -9323,7 +8601,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_98()
+	FINISH_87()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -9335,8 +8613,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_99(off, w)
-#define FMA1(off, w) FMA1_100(off, w)
+#define FMA0(off, w) FMA0_88(off, w)
+#define FMA1(off, w) FMA1_89(off, w)
 // func mulExactE2M1AVX512x2(a *mulArgs)
 TEXT ·mulExactE2M1AVX512x2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -9350,18 +8628,18 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_101()
+	CLEARY_90()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_32()
+	CLEAR_35()
 part0:
-	PART_165()
+	PART_154()
 	ADDQ $256, SI
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-	ADD_102()
+	ADD_91()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -9375,7 +8653,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_103()
+	FINISH_92()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -9387,8 +8665,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_104(off, w)
-#define FMA1(off, w) FMA1_105(off, w)
+#define FMA0(off, w) FMA0_93(off, w)
+#define FMA1(off, w) FMA1_94(off, w)
 // func mulExactE2M1AVX512x3(a *mulArgs)
 TEXT ·mulExactE2M1AVX512x3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -9402,15 +8680,121 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_106()
+	CLEARY_95()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_50()
+	CLEAR_53()
 part0:
-	PART_165()
+	PART_154()
 	ADDQ $256, SI
 	ADDQ $128, DX
+	DECQ CX
+	JNZ part0
+	ADD_96()
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide0
+	VPMOVZXWD 0(SI), Z24
+	VPSLLD $16, Z24, Z24
+	VPMOVZXWD 32(SI), Z25
+	VPSLLD $16, Z25, Z25
+	ADDQ $64, SI
+	JMP scaled0
+wide0:
+	VMOVUPS 0(SI), Z24
+	VMOVUPS 64(SI), Z25
+	ADDQ $128, SI
+scaled0:
+	FINISH_97()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group0
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef FMA0
+#undef FMA1
+#define FMA0(off, w) FMA0_98(off, w)
+#define FMA1(off, w) FMA1_99(off, w)
+// func mulExactE2M1AVX512x4(a *mulArgs)
+TEXT ·mulExactE2M1AVX512x4(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	VMOVUPS e2m1floats<>(SB), Z30
+panel:
+	MOVQ mulArgs_x(AX), DX
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_sum(AX), R10
+	CLEARY_100()
+group0:
+	MOVQ ·weightsAhead(SB), R14
+	MOVQ mulArgs_lines(AX), CX
+	CLEAR_71()
+part0:
+	PART_154()
+	ADDQ $256, SI
+	ADDQ $128, DX
+	DECQ CX
+	JNZ part0
+	ADD_101()
+	CMPQ mulArgs_wide(AX), $0
+	JNE wide0
+	VPMOVZXWD 0(SI), Z24
+	VPSLLD $16, Z24, Z24
+	VPMOVZXWD 32(SI), Z25
+	VPSLLD $16, Z25, Z25
+	ADDQ $64, SI
+	JMP scaled0
+wide0:
+	VMOVUPS 0(SI), Z24
+	VMOVUPS 64(SI), Z25
+	ADDQ $128, SI
+scaled0:
+	FINISH_102()
+	ADDQ $4, R10
+	DECQ BX
+	JNZ group0
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef FMA0
+#undef FMA1
+#define FMA0(off, w) FMA0_103(off, w)
+#define FMA1(off, w) FMA1_104(off, w)
+// func mulExactE2M1AVX512x5(a *mulArgs)
+TEXT ·mulExactE2M1AVX512x5(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+	MOVQ mulArgs_gStride(AX), R13
+	VMOVUPS e2m1floats<>(SB), Z30
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ mulArgs_sum(AX), R10
+	CLEARY_105()
+group0:
+	MOVQ ·weightsAhead(SB), R14
+	MOVQ mulArgs_lines(AX), CX
+	CLEAR_106()
+part0:
+	PART_154()
+	ADDQ $256, SI
+	ADDQ $128, DX
+	ADDQ $128, R15
 	DECQ CX
 	JNZ part0
 	ADD_107()
@@ -9441,112 +8825,6 @@ scaled0:
 #undef FMA1
 #define FMA0(off, w) FMA0_109(off, w)
 #define FMA1(off, w) FMA1_110(off, w)
-// func mulExactE2M1AVX512x4(a *mulArgs)
-TEXT ·mulExactE2M1AVX512x4(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	VMOVUPS e2m1floats<>(SB), Z30
-panel:
-	MOVQ mulArgs_x(AX), DX
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_sum(AX), R10
-	CLEARY_111()
-group0:
-	MOVQ ·weightsAhead(SB), R14
-	MOVQ mulArgs_lines(AX), CX
-	CLEAR_68()
-part0:
-	PART_165()
-	ADDQ $256, SI
-	ADDQ $128, DX
-	DECQ CX
-	JNZ part0
-	ADD_112()
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide0
-	VPMOVZXWD 0(SI), Z24
-	VPSLLD $16, Z24, Z24
-	VPMOVZXWD 32(SI), Z25
-	VPSLLD $16, Z25, Z25
-	ADDQ $64, SI
-	JMP scaled0
-wide0:
-	VMOVUPS 0(SI), Z24
-	VMOVUPS 64(SI), Z25
-	ADDQ $128, SI
-scaled0:
-	FINISH_113()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group0
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef FMA0
-#undef FMA1
-#define FMA0(off, w) FMA0_114(off, w)
-#define FMA1(off, w) FMA1_115(off, w)
-// func mulExactE2M1AVX512x5(a *mulArgs)
-TEXT ·mulExactE2M1AVX512x5(SB), NOSPLIT, $0-8
-	MOVQ a+0(FP), AX
-	MOVQ mulArgs_w(AX), SI
-	MOVQ mulArgs_y(AX), DI
-	MOVQ mulArgs_xStride(AX), R8
-	LEAQ (R8)(R8*2), R9
-	MOVQ mulArgs_gStride(AX), R13
-	VMOVUPS e2m1floats<>(SB), Z30
-panel:
-	MOVQ mulArgs_x(AX), DX
-	LEAQ (DX)(R8*4), R15
-	MOVQ mulArgs_groups(AX), BX
-	MOVQ mulArgs_sum(AX), R10
-	CLEARY_116()
-group0:
-	MOVQ ·weightsAhead(SB), R14
-	MOVQ mulArgs_lines(AX), CX
-	CLEAR_117()
-part0:
-	PART_165()
-	ADDQ $256, SI
-	ADDQ $128, DX
-	ADDQ $128, R15
-	DECQ CX
-	JNZ part0
-	ADD_118()
-	CMPQ mulArgs_wide(AX), $0
-	JNE wide0
-	VPMOVZXWD 0(SI), Z24
-	VPSLLD $16, Z24, Z24
-	VPMOVZXWD 32(SI), Z25
-	VPSLLD $16, Z25, Z25
-	ADDQ $64, SI
-	JMP scaled0
-wide0:
-	VMOVUPS 0(SI), Z24
-	VMOVUPS 64(SI), Z25
-	ADDQ $128, SI
-scaled0:
-	FINISH_119()
-	ADDQ $4, R10
-	DECQ BX
-	JNZ group0
-	ADDQ $64, DI
-	DECQ mulArgs_panels(AX)
-	JNZ panel
-	VZEROUPPER
-	RET
-
-#undef FMA0
-#undef FMA1
-#define FMA0(off, w) FMA0_120(off, w)
-#define FMA1(off, w) FMA1_121(off, w)
 // func mulExactE2M1AVX512x6(a *mulArgs)
 TEXT ·mulExactE2M1AVX512x6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -9561,19 +8839,19 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_122()
+	CLEARY_111()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_123()
+	CLEAR_112()
 part0:
-	PART_165()
+	PART_154()
 	ADDQ $256, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	DECQ CX
 	JNZ part0
-	ADD_124()
+	ADD_113()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -9587,7 +8865,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_125()
+	FINISH_114()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -9599,8 +8877,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_126(off, w)
-#define FMA1(off, w) FMA1_127(off, w)
+#define FMA0(off, w) FMA0_115(off, w)
+#define FMA1(off, w) FMA1_116(off, w)
 // func mulExactE2M1AVX512x7(a *mulArgs)
 TEXT ·mulExactE2M1AVX512x7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -9615,19 +8893,19 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_128()
+	CLEARY_117()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_129()
+	CLEAR_118()
 part0:
-	PART_165()
+	PART_154()
 	ADDQ $256, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	DECQ CX
 	JNZ part0
-	ADD_130()
+	ADD_119()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -9641,7 +8919,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_131()
+	FINISH_120()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -9653,8 +8931,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_132(off, w)
-#define FMA1(off, w) FMA1_133(off, w)
+#define FMA0(off, w) FMA0_121(off, w)
+#define FMA1(off, w) FMA1_122(off, w)
 // func mulExactE2M1AVX512x8(a *mulArgs)
 TEXT ·mulExactE2M1AVX512x8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -9669,19 +8947,19 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_134()
+	CLEARY_123()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_135()
+	CLEAR_124()
 part0:
-	PART_165()
+	PART_154()
 	ADDQ $256, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	DECQ CX
 	JNZ part0
-	ADD_136()
+	ADD_125()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -9695,7 +8973,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_137()
+	FINISH_126()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -9707,8 +8985,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_138(off, w)
-#define FMA1(off, w) FMA1_139(off, w)
+#define FMA0(off, w) FMA0_127(off, w)
+#define FMA1(off, w) FMA1_128(off, w)
 // func mulExactE2M1AVX512x9(a *mulArgs)
 TEXT ·mulExactE2M1AVX512x9(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -9724,20 +9002,20 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_140()
+	CLEARY_129()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_141()
+	CLEAR_130()
 part0:
-	PART_165()
+	PART_154()
 	ADDQ $256, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	ADDQ $128, R12
 	DECQ CX
 	JNZ part0
-	ADD_142()
+	ADD_131()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -9751,7 +9029,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_143()
+	FINISH_132()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -9763,8 +9041,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_144(off, w)
-#define FMA1(off, w) FMA1_145(off, w)
+#define FMA0(off, w) FMA0_133(off, w)
+#define FMA1(off, w) FMA1_134(off, w)
 // func mulExactE2M1AVX512x10(a *mulArgs)
 TEXT ·mulExactE2M1AVX512x10(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -9780,20 +9058,20 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_146()
+	CLEARY_135()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_147()
+	CLEAR_136()
 part0:
-	PART_165()
+	PART_154()
 	ADDQ $256, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	ADDQ $128, R12
 	DECQ CX
 	JNZ part0
-	ADD_148()
+	ADD_137()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -9807,7 +9085,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_149()
+	FINISH_138()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -9819,8 +9097,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_150(off, w)
-#define FMA1(off, w) FMA1_151(off, w)
+#define FMA0(off, w) FMA0_139(off, w)
+#define FMA1(off, w) FMA1_140(off, w)
 // func mulExactE2M1AVX512x11(a *mulArgs)
 TEXT ·mulExactE2M1AVX512x11(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -9836,20 +9114,20 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_152()
+	CLEARY_141()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_153()
+	CLEAR_142()
 part0:
-	PART_165()
+	PART_154()
 	ADDQ $256, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	ADDQ $128, R12
 	DECQ CX
 	JNZ part0
-	ADD_154()
+	ADD_143()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -9863,7 +9141,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_155()
+	FINISH_144()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -9875,8 +9153,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_156(off, w)
-#define FMA1(off, w) FMA1_157(off, w)
+#define FMA0(off, w) FMA0_145(off, w)
+#define FMA1(off, w) FMA1_146(off, w)
 // func mulExactE2M1AVX512x12(a *mulArgs)
 TEXT ·mulExactE2M1AVX512x12(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -9892,20 +9170,20 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_158()
+	CLEARY_147()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_159()
+	CLEAR_148()
 part0:
-	PART_165()
+	PART_154()
 	ADDQ $256, SI
 	ADDQ $128, DX
 	ADDQ $128, R15
 	ADDQ $128, R12
 	DECQ CX
 	JNZ part0
-	ADD_160()
+	ADD_149()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Z24
@@ -9919,7 +9197,7 @@ wide0:
 	VMOVUPS 64(SI), Z25
 	ADDQ $128, SI
 scaled0:
-	FINISH_161()
+	FINISH_150()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -9931,8 +9209,8 @@ scaled0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_93(off, w)
-#define FMA1(off, w) FMA1_94(off, w)
+#define FMA0(off, w) FMA0_82(off, w)
+#define FMA1(off, w) FMA1_83(off, w)
 // func mulFloatE2M1AVX512x1(a *mulArgs)
 TEXT ·mulFloatE2M1AVX512x1(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -9946,13 +9224,13 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_95()
+	CLEARY_84()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_14()
+	CLEAR_17()
 part0:
-#define PART_166() \
+#define PART_155() \
 	PREFETCHT0 0(SI)(R14*1); \
 	VMOVDQU32 0(SI), Z24; \
 	VPERMPS Z30, Z24, Z26; \
@@ -10005,22 +9283,22 @@ part0:
 	VPSRLD $28, Z24, Z26; \
 	VPERMPS Z30, Z26, Z26; \
 	FMA1(60, Z26)
-	PART_166()
+	PART_155()
 	ADDQ $128, SI
 	ADDQ $64, DX
 	DECQ CX
 	JNZ part0
-	ADD_97()
+	ADD_86()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_167() \
+#define FINISH_156() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
 	VFMADD231PS Z0, Z24, Z1; \
 	VMOVUPS Z1, 0(R14)
-	FINISH_167()
+	FINISH_156()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -10032,8 +9310,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_99(off, w)
-#define FMA1(off, w) FMA1_100(off, w)
+#define FMA0(off, w) FMA0_88(off, w)
+#define FMA1(off, w) FMA1_89(off, w)
 // func mulFloatE2M1AVX512x2(a *mulArgs)
 TEXT ·mulFloatE2M1AVX512x2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -10047,22 +9325,22 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_101()
+	CLEARY_90()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_32()
+	CLEAR_35()
 part0:
-	PART_166()
+	PART_155()
 	ADDQ $128, SI
 	ADDQ $64, DX
 	DECQ CX
 	JNZ part0
-	ADD_102()
+	ADD_91()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_168() \
+#define FINISH_157() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
@@ -10073,7 +9351,7 @@ part0:
 	VMOVUPS 0(R14), Z3; \
 	VFMADD231PS Z2, Z24, Z3; \
 	VMOVUPS Z3, 0(R14)
-	FINISH_168()
+	FINISH_157()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -10085,8 +9363,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_104(off, w)
-#define FMA1(off, w) FMA1_105(off, w)
+#define FMA0(off, w) FMA0_93(off, w)
+#define FMA1(off, w) FMA1_94(off, w)
 // func mulFloatE2M1AVX512x3(a *mulArgs)
 TEXT ·mulFloatE2M1AVX512x3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -10100,22 +9378,22 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_106()
+	CLEARY_95()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_50()
+	CLEAR_53()
 part0:
-	PART_166()
+	PART_155()
 	ADDQ $128, SI
 	ADDQ $64, DX
 	DECQ CX
 	JNZ part0
-	ADD_107()
+	ADD_96()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_169() \
+#define FINISH_158() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
@@ -10131,7 +9409,7 @@ part0:
 	VMOVUPS 0(R14), Z5; \
 	VFMADD231PS Z4, Z24, Z5; \
 	VMOVUPS Z5, 0(R14)
-	FINISH_169()
+	FINISH_158()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -10143,8 +9421,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_109(off, w)
-#define FMA1(off, w) FMA1_110(off, w)
+#define FMA0(off, w) FMA0_98(off, w)
+#define FMA1(off, w) FMA1_99(off, w)
 // func mulFloatE2M1AVX512x4(a *mulArgs)
 TEXT ·mulFloatE2M1AVX512x4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -10158,22 +9436,22 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_111()
+	CLEARY_100()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_68()
+	CLEAR_71()
 part0:
-	PART_166()
+	PART_155()
 	ADDQ $128, SI
 	ADDQ $64, DX
 	DECQ CX
 	JNZ part0
-	ADD_112()
+	ADD_101()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_170() \
+#define FINISH_159() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
@@ -10194,7 +9472,7 @@ part0:
 	VMOVUPS 0(R14), Z7; \
 	VFMADD231PS Z6, Z24, Z7; \
 	VMOVUPS Z7, 0(R14)
-	FINISH_170()
+	FINISH_159()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -10206,8 +9484,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_114(off, w)
-#define FMA1(off, w) FMA1_115(off, w)
+#define FMA0(off, w) FMA0_103(off, w)
+#define FMA1(off, w) FMA1_104(off, w)
 // func mulFloatE2M1AVX512x5(a *mulArgs)
 TEXT ·mulFloatE2M1AVX512x5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -10222,23 +9500,23 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_116()
+	CLEARY_105()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_117()
+	CLEAR_106()
 part0:
-	PART_166()
+	PART_155()
 	ADDQ $128, SI
 	ADDQ $64, DX
 	ADDQ $64, R15
 	DECQ CX
 	JNZ part0
-	ADD_118()
+	ADD_107()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_171() \
+#define FINISH_160() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
@@ -10264,7 +9542,7 @@ part0:
 	VMOVUPS 0(R14), Z9; \
 	VFMADD231PS Z8, Z24, Z9; \
 	VMOVUPS Z9, 0(R14)
-	FINISH_171()
+	FINISH_160()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -10276,8 +9554,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_120(off, w)
-#define FMA1(off, w) FMA1_121(off, w)
+#define FMA0(off, w) FMA0_109(off, w)
+#define FMA1(off, w) FMA1_110(off, w)
 // func mulFloatE2M1AVX512x6(a *mulArgs)
 TEXT ·mulFloatE2M1AVX512x6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -10292,23 +9570,23 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_122()
+	CLEARY_111()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_123()
+	CLEAR_112()
 part0:
-	PART_166()
+	PART_155()
 	ADDQ $128, SI
 	ADDQ $64, DX
 	ADDQ $64, R15
 	DECQ CX
 	JNZ part0
-	ADD_124()
+	ADD_113()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_172() \
+#define FINISH_161() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
@@ -10339,7 +9617,7 @@ part0:
 	VMOVUPS 0(R14), Z11; \
 	VFMADD231PS Z10, Z24, Z11; \
 	VMOVUPS Z11, 0(R14)
-	FINISH_172()
+	FINISH_161()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -10351,8 +9629,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_126(off, w)
-#define FMA1(off, w) FMA1_127(off, w)
+#define FMA0(off, w) FMA0_115(off, w)
+#define FMA1(off, w) FMA1_116(off, w)
 // func mulFloatE2M1AVX512x7(a *mulArgs)
 TEXT ·mulFloatE2M1AVX512x7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -10367,23 +9645,23 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_128()
+	CLEARY_117()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_129()
+	CLEAR_118()
 part0:
-	PART_166()
+	PART_155()
 	ADDQ $128, SI
 	ADDQ $64, DX
 	ADDQ $64, R15
 	DECQ CX
 	JNZ part0
-	ADD_130()
+	ADD_119()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_173() \
+#define FINISH_162() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
@@ -10419,7 +9697,7 @@ part0:
 	VMOVUPS 0(R14), Z13; \
 	VFMADD231PS Z12, Z24, Z13; \
 	VMOVUPS Z13, 0(R14)
-	FINISH_173()
+	FINISH_162()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -10431,8 +9709,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_132(off, w)
-#define FMA1(off, w) FMA1_133(off, w)
+#define FMA0(off, w) FMA0_121(off, w)
+#define FMA1(off, w) FMA1_122(off, w)
 // func mulFloatE2M1AVX512x8(a *mulArgs)
 TEXT ·mulFloatE2M1AVX512x8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -10447,23 +9725,23 @@ panel:
 	LEAQ (DX)(R8*4), R15
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_134()
+	CLEARY_123()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_135()
+	CLEAR_124()
 part0:
-	PART_166()
+	PART_155()
 	ADDQ $128, SI
 	ADDQ $64, DX
 	ADDQ $64, R15
 	DECQ CX
 	JNZ part0
-	ADD_136()
+	ADD_125()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_174() \
+#define FINISH_163() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
@@ -10504,7 +9782,7 @@ part0:
 	VMOVUPS 0(R14), Z15; \
 	VFMADD231PS Z14, Z24, Z15; \
 	VMOVUPS Z15, 0(R14)
-	FINISH_174()
+	FINISH_163()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -10516,8 +9794,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_138(off, w)
-#define FMA1(off, w) FMA1_139(off, w)
+#define FMA0(off, w) FMA0_127(off, w)
+#define FMA1(off, w) FMA1_128(off, w)
 // func mulFloatE2M1AVX512x9(a *mulArgs)
 TEXT ·mulFloatE2M1AVX512x9(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -10533,24 +9811,24 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_140()
+	CLEARY_129()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_141()
+	CLEAR_130()
 part0:
-	PART_166()
+	PART_155()
 	ADDQ $128, SI
 	ADDQ $64, DX
 	ADDQ $64, R15
 	ADDQ $64, R12
 	DECQ CX
 	JNZ part0
-	ADD_142()
+	ADD_131()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_175() \
+#define FINISH_164() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
@@ -10596,7 +9874,7 @@ part0:
 	VMOVUPS 0(R14), Z17; \
 	VFMADD231PS Z16, Z24, Z17; \
 	VMOVUPS Z17, 0(R14)
-	FINISH_175()
+	FINISH_164()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -10608,8 +9886,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_144(off, w)
-#define FMA1(off, w) FMA1_145(off, w)
+#define FMA0(off, w) FMA0_133(off, w)
+#define FMA1(off, w) FMA1_134(off, w)
 // func mulFloatE2M1AVX512x10(a *mulArgs)
 TEXT ·mulFloatE2M1AVX512x10(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -10625,24 +9903,24 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_146()
+	CLEARY_135()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_147()
+	CLEAR_136()
 part0:
-	PART_166()
+	PART_155()
 	ADDQ $128, SI
 	ADDQ $64, DX
 	ADDQ $64, R15
 	ADDQ $64, R12
 	DECQ CX
 	JNZ part0
-	ADD_148()
+	ADD_137()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_176() \
+#define FINISH_165() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
@@ -10693,7 +9971,7 @@ part0:
 	VMOVUPS 0(R14), Z19; \
 	VFMADD231PS Z18, Z24, Z19; \
 	VMOVUPS Z19, 0(R14)
-	FINISH_176()
+	FINISH_165()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -10705,8 +9983,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_150(off, w)
-#define FMA1(off, w) FMA1_151(off, w)
+#define FMA0(off, w) FMA0_139(off, w)
+#define FMA1(off, w) FMA1_140(off, w)
 // func mulFloatE2M1AVX512x11(a *mulArgs)
 TEXT ·mulFloatE2M1AVX512x11(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -10722,24 +10000,24 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_152()
+	CLEARY_141()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_153()
+	CLEAR_142()
 part0:
-	PART_166()
+	PART_155()
 	ADDQ $128, SI
 	ADDQ $64, DX
 	ADDQ $64, R15
 	ADDQ $64, R12
 	DECQ CX
 	JNZ part0
-	ADD_154()
+	ADD_143()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_177() \
+#define FINISH_166() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
@@ -10795,7 +10073,7 @@ part0:
 	VMOVUPS 0(R14), Z21; \
 	VFMADD231PS Z20, Z24, Z21; \
 	VMOVUPS Z21, 0(R14)
-	FINISH_177()
+	FINISH_166()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -10807,8 +10085,8 @@ part0:
 
 #undef FMA0
 #undef FMA1
-#define FMA0(off, w) FMA0_156(off, w)
-#define FMA1(off, w) FMA1_157(off, w)
+#define FMA0(off, w) FMA0_145(off, w)
+#define FMA1(off, w) FMA1_146(off, w)
 // func mulFloatE2M1AVX512x12(a *mulArgs)
 TEXT ·mulFloatE2M1AVX512x12(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -10824,24 +10102,24 @@ panel:
 	LEAQ (DX)(R8*8), R12
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_158()
+	CLEARY_147()
 group0:
 	MOVQ ·weightsAhead(SB), R14
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_159()
+	CLEAR_148()
 part0:
-	PART_166()
+	PART_155()
 	ADDQ $128, SI
 	ADDQ $64, DX
 	ADDQ $64, R15
 	ADDQ $64, R12
 	DECQ CX
 	JNZ part0
-	ADD_160()
+	ADD_149()
 	VPMOVZXWD 0(SI), Z24
 	VPSLLD $16, Z24, Z24
 	ADDQ $32, SI
-#define FINISH_178() \
+#define FINISH_167() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Z1; \
@@ -10902,7 +10180,7 @@ part0:
 	VMOVUPS 0(R14), Z23; \
 	VFMADD231PS Z22, Z24, Z23; \
 	VMOVUPS Z23, 0(R14)
-	FINISH_178()
+	FINISH_167()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -10974,10 +10252,10 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-#define STORE_179() \
+#define STORE_168() \
 	MOVQ DI, CX; \
 	VMOVUPS Z0, (CX)
-	STORE_179()
+	STORE_168()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -11063,12 +10341,12 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-#define STORE_180() \
+#define STORE_169() \
 	MOVQ DI, CX; \
 	VMOVUPS Z0, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z1, (CX)
-	STORE_180()
+	STORE_169()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -11173,14 +10451,14 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-#define STORE_181() \
+#define STORE_170() \
 	MOVQ DI, CX; \
 	VMOVUPS Z0, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z1, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z2, (CX)
-	STORE_181()
+	STORE_170()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -11304,7 +10582,7 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-#define STORE_182() \
+#define STORE_171() \
 	MOVQ DI, CX; \
 	VMOVUPS Z0, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
@@ -11313,7 +10591,7 @@ group:
 	VMOVUPS Z2, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z3, (CX)
-	STORE_182()
+	STORE_171()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -11458,7 +10736,7 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-#define STORE_183() \
+#define STORE_172() \
 	MOVQ DI, CX; \
 	VMOVUPS Z0, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
@@ -11469,7 +10747,7 @@ group:
 	VMOVUPS Z3, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z4, (CX)
-	STORE_183()
+	STORE_172()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -11633,7 +10911,7 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-#define STORE_184() \
+#define STORE_173() \
 	MOVQ DI, CX; \
 	VMOVUPS Z0, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
@@ -11646,7 +10924,7 @@ group:
 	VMOVUPS Z4, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z5, (CX)
-	STORE_184()
+	STORE_173()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -11829,7 +11107,7 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-#define STORE_185() \
+#define STORE_174() \
 	MOVQ DI, CX; \
 	VMOVUPS Z0, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
@@ -11844,7 +11122,7 @@ group:
 	VMOVUPS Z5, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z6, (CX)
-	STORE_185()
+	STORE_174()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -12046,7 +11324,7 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-#define STORE_186() \
+#define STORE_175() \
 	MOVQ DI, CX; \
 	VMOVUPS Z0, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
@@ -12063,7 +11341,7 @@ group:
 	VMOVUPS Z6, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z7, (CX)
-	STORE_186()
+	STORE_175()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -12286,7 +11564,7 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-#define STORE_187() \
+#define STORE_176() \
 	MOVQ DI, CX; \
 	VMOVUPS Z0, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
@@ -12305,7 +11583,7 @@ group:
 	VMOVUPS Z7, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z8, (CX)
-	STORE_187()
+	STORE_176()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -12547,7 +11825,7 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-#define STORE_188() \
+#define STORE_177() \
 	MOVQ DI, CX; \
 	VMOVUPS Z0, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
@@ -12568,7 +11846,7 @@ group:
 	VMOVUPS Z8, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z9, (CX)
-	STORE_188()
+	STORE_177()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -12829,7 +12107,7 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-#define STORE_189() \
+#define STORE_178() \
 	MOVQ DI, CX; \
 	VMOVUPS Z0, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
@@ -12852,7 +12130,7 @@ group:
 	VMOVUPS Z9, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z10, (CX)
-	STORE_189()
+	STORE_178()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -13132,7 +12410,7 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-#define STORE_190() \
+#define STORE_179() \
 	MOVQ DI, CX; \
 	VMOVUPS Z0, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
@@ -13157,16 +12435,16 @@ group:
 	VMOVUPS Z10, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z11, (CX)
-	STORE_190()
+	STORE_179()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
 	VZEROUPPER
 	RET
 
-#define DOTS_191(off) \
+#define DOTS_180(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0
-#define DOTS(off) DOTS_191(off)
+#define DOTS(off) DOTS_180(off)
 // func mulFast2VNNIx1(a *mulArgs)
 TEXT ·mulFast2VNNIx1(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -13183,42 +12461,31 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_192() \
+#define CLEAR_181() \
 	VPXORD Z1, Z1, Z1
-	CLEAR_192()
+	CLEAR_181()
 group:
 	CLEAR_4()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_193() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
+	CODES_7()
+#define HIGH_182() \
 	VPDPBUSD.BCST 8(R14), Z25, Z0; \
 	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_193()
+	HIGH_182()
 	JNE high
-	SHIFT_6()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_9()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-#define PART_194() \
+#define PART_183() \
 	PREFETCHT0 0(SI)(R14*1); \
 	VMOVDQU64 0(SI), Z24; \
 	VPANDD Z24, Z30, Z25; \
@@ -13245,7 +12512,7 @@ part:
 	VPSRLW $6, Z24, Z25; \
 	VPANDD Z25, Z30, Z25; \
 	DOTS(28)
-	PART_194()
+	PART_183()
 	ADDQ $128, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -13264,19 +12531,19 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_195() \
+#define FINISH_184() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z1; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
 	VFMADD231PS Z0, Z27, Z1
-	FINISH_195()
+	FINISH_184()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_196() \
+#define STORE_185() \
 	VMOVUPS Z1, (CX)
-	STORE_196()
+	STORE_185()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -13284,10 +12551,10 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS_197(off) \
+#define DOTS_186(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
 	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1
-#define DOTS(off) DOTS_197(off)
+#define DOTS(off) DOTS_186(off)
 // func mulFast2VNNIx2(a *mulArgs)
 TEXT ·mulFast2VNNIx2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -13304,44 +12571,33 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_198() \
+#define CLEAR_187() \
 	VPXORD Z2, Z2, Z2; \
 	VPXORD Z3, Z3, Z3
-	CLEAR_198()
+	CLEAR_187()
 group:
-	CLEAR_14()
+	CLEAR_17()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_199() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
+	CODES_7()
+#define HIGH_188() \
 	VPDPBUSD.BCST 8(R14), Z25, Z0; \
 	VPDPBUSD.BCST 12(R14), Z25, Z1; \
 	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_199()
+	HIGH_188()
 	JNE high
-	SHIFT_16()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_19()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_194()
+	PART_183()
 	ADDQ $128, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -13360,7 +12616,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_200() \
+#define FINISH_189() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z2; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -13370,16 +12626,16 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z1, Z1; \
 	VFMADD231PS Z1, Z27, Z3
-	FINISH_200()
+	FINISH_189()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_201() \
+#define STORE_190() \
 	VMOVUPS Z2, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z3, (CX)
-	STORE_201()
+	STORE_190()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -13387,11 +12643,11 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS_202(off) \
+#define DOTS_191(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
 	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1; \
 	VPDPBUSD.BCST off(DX)(R8*2), Z25, Z2
-#define DOTS(off) DOTS_202(off)
+#define DOTS(off) DOTS_191(off)
 // func mulFast2VNNIx3(a *mulArgs)
 TEXT ·mulFast2VNNIx3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -13408,31 +12664,21 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_203() \
+#define CLEAR_192() \
 	VPXORD Z3, Z3, Z3; \
 	VPXORD Z4, Z4, Z4; \
 	VPXORD Z5, Z5, Z5
-	CLEAR_203()
+	CLEAR_192()
 group:
-	CLEAR_23()
+	CLEAR_26()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_204() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
+	CODES_7()
+#define HIGH_193() \
 	VPDPBUSD.BCST 8(R14), Z25, Z0; \
 	VPDPBUSD.BCST 12(R14), Z25, Z1; \
 	VPDPBUSD.BCST 16(R14), Z25, Z2; \
@@ -13440,14 +12686,13 @@ high:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_204()
+	HIGH_193()
 	JNE high
-	SHIFT_25()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_28()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_194()
+	PART_183()
 	ADDQ $128, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -13466,7 +12711,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_205() \
+#define FINISH_194() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z3; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -13481,18 +12726,18 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z2, Z2; \
 	VFMADD231PS Z2, Z27, Z5
-	FINISH_205()
+	FINISH_194()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_206() \
+#define STORE_195() \
 	VMOVUPS Z3, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z4, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z5, (CX)
-	STORE_206()
+	STORE_195()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -13500,12 +12745,12 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS_207(off) \
+#define DOTS_196(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
 	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1; \
 	VPDPBUSD.BCST off(DX)(R8*2), Z25, Z2; \
 	VPDPBUSD.BCST off(DX)(R9*1), Z25, Z3
-#define DOTS(off) DOTS_207(off)
+#define DOTS(off) DOTS_196(off)
 // func mulFast2VNNIx4(a *mulArgs)
 TEXT ·mulFast2VNNIx4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -13522,32 +12767,22 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_208() \
+#define CLEAR_197() \
 	VPXORD Z4, Z4, Z4; \
 	VPXORD Z5, Z5, Z5; \
 	VPXORD Z6, Z6, Z6; \
 	VPXORD Z7, Z7, Z7
-	CLEAR_208()
+	CLEAR_197()
 group:
-	CLEAR_32()
+	CLEAR_35()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_209() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
+	CODES_7()
+#define HIGH_198() \
 	VPDPBUSD.BCST 8(R14), Z25, Z0; \
 	VPDPBUSD.BCST 12(R14), Z25, Z1; \
 	VPDPBUSD.BCST 16(R14), Z25, Z2; \
@@ -13556,14 +12791,13 @@ high:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_209()
+	HIGH_198()
 	JNE high
-	SHIFT_34()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_37()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_194()
+	PART_183()
 	ADDQ $128, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -13582,7 +12816,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_210() \
+#define FINISH_199() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z4; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -13602,12 +12836,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z3, Z3; \
 	VFMADD231PS Z3, Z27, Z7
-	FINISH_210()
+	FINISH_199()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_211() \
+#define STORE_200() \
 	VMOVUPS Z4, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z5, (CX); \
@@ -13615,7 +12849,7 @@ scaled:
 	VMOVUPS Z6, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z7, (CX)
-	STORE_211()
+	STORE_200()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -13623,13 +12857,13 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS_212(off) \
+#define DOTS_201(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
 	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1; \
 	VPDPBUSD.BCST off(DX)(R8*2), Z25, Z2; \
 	VPDPBUSD.BCST off(DX)(R9*1), Z25, Z3; \
 	VPDPBUSD.BCST off(R15), Z25, Z4
-#define DOTS(off) DOTS_212(off)
+#define DOTS(off) DOTS_201(off)
 // func mulFast2VNNIx5(a *mulArgs)
 TEXT ·mulFast2VNNIx5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -13647,33 +12881,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_213() \
+#define CLEAR_202() \
 	VPXORD Z5, Z5, Z5; \
 	VPXORD Z6, Z6, Z6; \
 	VPXORD Z7, Z7, Z7; \
 	VPXORD Z8, Z8, Z8; \
 	VPXORD Z9, Z9, Z9
-	CLEAR_213()
+	CLEAR_202()
 group:
-	CLEAR_41()
+	CLEAR_44()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_214() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
+	CODES_7()
+#define HIGH_203() \
 	VPDPBUSD.BCST 8(R14), Z25, Z0; \
 	VPDPBUSD.BCST 12(R14), Z25, Z1; \
 	VPDPBUSD.BCST 16(R14), Z25, Z2; \
@@ -13683,14 +12907,13 @@ high:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_214()
+	HIGH_203()
 	JNE high
-	SHIFT_43()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_46()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_194()
+	PART_183()
 	ADDQ $128, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -13710,7 +12933,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_215() \
+#define FINISH_204() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z5; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -13735,12 +12958,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z4, Z4; \
 	VFMADD231PS Z4, Z27, Z9
-	FINISH_215()
+	FINISH_204()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_216() \
+#define STORE_205() \
 	VMOVUPS Z5, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z6, (CX); \
@@ -13750,7 +12973,7 @@ scaled:
 	VMOVUPS Z8, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z9, (CX)
-	STORE_216()
+	STORE_205()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -13758,14 +12981,14 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS_217(off) \
+#define DOTS_206(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
 	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1; \
 	VPDPBUSD.BCST off(DX)(R8*2), Z25, Z2; \
 	VPDPBUSD.BCST off(DX)(R9*1), Z25, Z3; \
 	VPDPBUSD.BCST off(R15), Z25, Z4; \
 	VPDPBUSD.BCST off(R15)(R8*1), Z25, Z5
-#define DOTS(off) DOTS_217(off)
+#define DOTS(off) DOTS_206(off)
 // func mulFast2VNNIx6(a *mulArgs)
 TEXT ·mulFast2VNNIx6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -13783,34 +13006,24 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_218() \
+#define CLEAR_207() \
 	VPXORD Z6, Z6, Z6; \
 	VPXORD Z7, Z7, Z7; \
 	VPXORD Z8, Z8, Z8; \
 	VPXORD Z9, Z9, Z9; \
 	VPXORD Z10, Z10, Z10; \
 	VPXORD Z11, Z11, Z11
-	CLEAR_218()
+	CLEAR_207()
 group:
-	CLEAR_50()
+	CLEAR_53()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_219() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
+	CODES_7()
+#define HIGH_208() \
 	VPDPBUSD.BCST 8(R14), Z25, Z0; \
 	VPDPBUSD.BCST 12(R14), Z25, Z1; \
 	VPDPBUSD.BCST 16(R14), Z25, Z2; \
@@ -13821,14 +13034,13 @@ high:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_219()
+	HIGH_208()
 	JNE high
-	SHIFT_52()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_55()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_194()
+	PART_183()
 	ADDQ $128, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -13848,7 +13060,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_220() \
+#define FINISH_209() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z6; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -13878,12 +13090,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z5, Z5; \
 	VFMADD231PS Z5, Z27, Z11
-	FINISH_220()
+	FINISH_209()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_221() \
+#define STORE_210() \
 	VMOVUPS Z6, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z7, (CX); \
@@ -13895,7 +13107,7 @@ scaled:
 	VMOVUPS Z10, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z11, (CX)
-	STORE_221()
+	STORE_210()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -13903,7 +13115,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS_222(off) \
+#define DOTS_211(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
 	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1; \
 	VPDPBUSD.BCST off(DX)(R8*2), Z25, Z2; \
@@ -13911,7 +13123,7 @@ scaled:
 	VPDPBUSD.BCST off(R15), Z25, Z4; \
 	VPDPBUSD.BCST off(R15)(R8*1), Z25, Z5; \
 	VPDPBUSD.BCST off(R15)(R8*2), Z25, Z6
-#define DOTS(off) DOTS_222(off)
+#define DOTS(off) DOTS_211(off)
 // func mulFast2VNNIx7(a *mulArgs)
 TEXT ·mulFast2VNNIx7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -13929,7 +13141,7 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_223() \
+#define CLEAR_212() \
 	VPXORD Z7, Z7, Z7; \
 	VPXORD Z8, Z8, Z8; \
 	VPXORD Z9, Z9, Z9; \
@@ -13937,27 +13149,17 @@ panel:
 	VPXORD Z11, Z11, Z11; \
 	VPXORD Z12, Z12, Z12; \
 	VPXORD Z13, Z13, Z13
-	CLEAR_223()
+	CLEAR_212()
 group:
-	CLEAR_59()
+	CLEAR_62()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_224() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
+	CODES_7()
+#define HIGH_213() \
 	VPDPBUSD.BCST 8(R14), Z25, Z0; \
 	VPDPBUSD.BCST 12(R14), Z25, Z1; \
 	VPDPBUSD.BCST 16(R14), Z25, Z2; \
@@ -13969,14 +13171,13 @@ high:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_224()
+	HIGH_213()
 	JNE high
-	SHIFT_61()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_64()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_194()
+	PART_183()
 	ADDQ $128, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -13996,7 +13197,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_225() \
+#define FINISH_214() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z7; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -14031,12 +13232,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z6, Z6; \
 	VFMADD231PS Z6, Z27, Z13
-	FINISH_225()
+	FINISH_214()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_226() \
+#define STORE_215() \
 	VMOVUPS Z7, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z8, (CX); \
@@ -14050,7 +13251,7 @@ scaled:
 	VMOVUPS Z12, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z13, (CX)
-	STORE_226()
+	STORE_215()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -14058,7 +13259,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS_227(off) \
+#define DOTS_216(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
 	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1; \
 	VPDPBUSD.BCST off(DX)(R8*2), Z25, Z2; \
@@ -14067,7 +13268,7 @@ scaled:
 	VPDPBUSD.BCST off(R15)(R8*1), Z25, Z5; \
 	VPDPBUSD.BCST off(R15)(R8*2), Z25, Z6; \
 	VPDPBUSD.BCST off(R15)(R9*1), Z25, Z7
-#define DOTS(off) DOTS_227(off)
+#define DOTS(off) DOTS_216(off)
 // func mulFast2VNNIx8(a *mulArgs)
 TEXT ·mulFast2VNNIx8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -14085,7 +13286,7 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_228() \
+#define CLEAR_217() \
 	VPXORD Z8, Z8, Z8; \
 	VPXORD Z9, Z9, Z9; \
 	VPXORD Z10, Z10, Z10; \
@@ -14094,27 +13295,17 @@ panel:
 	VPXORD Z13, Z13, Z13; \
 	VPXORD Z14, Z14, Z14; \
 	VPXORD Z15, Z15, Z15
-	CLEAR_228()
+	CLEAR_217()
 group:
-	CLEAR_68()
+	CLEAR_71()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_229() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
+	CODES_7()
+#define HIGH_218() \
 	VPDPBUSD.BCST 8(R14), Z25, Z0; \
 	VPDPBUSD.BCST 12(R14), Z25, Z1; \
 	VPDPBUSD.BCST 16(R14), Z25, Z2; \
@@ -14127,14 +13318,13 @@ high:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_229()
+	HIGH_218()
 	JNE high
-	SHIFT_70()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_73()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_194()
+	PART_183()
 	ADDQ $128, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -14154,7 +13344,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_230() \
+#define FINISH_219() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z8; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -14194,12 +13384,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z7, Z7; \
 	VFMADD231PS Z7, Z27, Z15
-	FINISH_230()
+	FINISH_219()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_231() \
+#define STORE_220() \
 	VMOVUPS Z8, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z9, (CX); \
@@ -14215,7 +13405,7 @@ scaled:
 	VMOVUPS Z14, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z15, (CX)
-	STORE_231()
+	STORE_220()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -14223,7 +13413,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS_232(off) \
+#define DOTS_221(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
 	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1; \
 	VPDPBUSD.BCST off(DX)(R8*2), Z25, Z2; \
@@ -14233,7 +13423,7 @@ scaled:
 	VPDPBUSD.BCST off(R15)(R8*2), Z25, Z6; \
 	VPDPBUSD.BCST off(R15)(R9*1), Z25, Z7; \
 	VPDPBUSD.BCST off(R12), Z25, Z8
-#define DOTS(off) DOTS_232(off)
+#define DOTS(off) DOTS_221(off)
 // func mulFast2VNNIx9(a *mulArgs)
 TEXT ·mulFast2VNNIx9(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -14252,7 +13442,7 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_233() \
+#define CLEAR_222() \
 	VPXORD Z9, Z9, Z9; \
 	VPXORD Z10, Z10, Z10; \
 	VPXORD Z11, Z11, Z11; \
@@ -14262,9 +13452,9 @@ panel:
 	VPXORD Z15, Z15, Z15; \
 	VPXORD Z16, Z16, Z16; \
 	VPXORD Z17, Z17, Z17
-	CLEAR_233()
+	CLEAR_222()
 group:
-#define CLEAR_234() \
+#define CLEAR_223() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -14274,25 +13464,15 @@ group:
 	VPXORD Z6, Z6, Z6; \
 	VPXORD Z7, Z7, Z7; \
 	VPXORD Z8, Z8, Z8
-	CLEAR_234()
+	CLEAR_223()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_235() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
+	CODES_7()
+#define HIGH_224() \
 	VPDPBUSD.BCST 8(R14), Z25, Z0; \
 	VPDPBUSD.BCST 12(R14), Z25, Z1; \
 	VPDPBUSD.BCST 16(R14), Z25, Z2; \
@@ -14306,9 +13486,9 @@ high:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_235()
+	HIGH_224()
 	JNE high
-#define SHIFT_236() \
+#define SHIFT_225() \
 	VPSLLD $8, Z0, Z0; \
 	VPSLLD $8, Z1, Z1; \
 	VPSLLD $8, Z2, Z2; \
@@ -14317,13 +13497,13 @@ high:
 	VPSLLD $8, Z5, Z5; \
 	VPSLLD $8, Z6, Z6; \
 	VPSLLD $8, Z7, Z7; \
-	VPSLLD $8, Z8, Z8
-	SHIFT_236()
+	VPSLLD $8, Z8, Z8; \
 	MOVQ ·weightsAhead(SB), R14
+	SHIFT_225()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_194()
+	PART_183()
 	ADDQ $128, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -14344,7 +13524,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_237() \
+#define FINISH_226() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z9; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -14389,12 +13569,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z8, Z8; \
 	VFMADD231PS Z8, Z27, Z17
-	FINISH_237()
+	FINISH_226()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_238() \
+#define STORE_227() \
 	VMOVUPS Z9, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z10, (CX); \
@@ -14412,7 +13592,7 @@ scaled:
 	VMOVUPS Z16, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z17, (CX)
-	STORE_238()
+	STORE_227()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -14420,7 +13600,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS_239(off) \
+#define DOTS_228(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
 	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1; \
 	VPDPBUSD.BCST off(DX)(R8*2), Z25, Z2; \
@@ -14431,7 +13611,7 @@ scaled:
 	VPDPBUSD.BCST off(R15)(R9*1), Z25, Z7; \
 	VPDPBUSD.BCST off(R12), Z25, Z8; \
 	VPDPBUSD.BCST off(R12)(R8*1), Z25, Z9
-#define DOTS(off) DOTS_239(off)
+#define DOTS(off) DOTS_228(off)
 // func mulFast2VNNIx10(a *mulArgs)
 TEXT ·mulFast2VNNIx10(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -14450,7 +13630,7 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_240() \
+#define CLEAR_229() \
 	VPXORD Z10, Z10, Z10; \
 	VPXORD Z11, Z11, Z11; \
 	VPXORD Z12, Z12, Z12; \
@@ -14461,27 +13641,17 @@ panel:
 	VPXORD Z17, Z17, Z17; \
 	VPXORD Z18, Z18, Z18; \
 	VPXORD Z19, Z19, Z19
-	CLEAR_240()
+	CLEAR_229()
 group:
-	CLEAR_117()
+	CLEAR_106()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_241() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
+	CODES_7()
+#define HIGH_230() \
 	VPDPBUSD.BCST 8(R14), Z25, Z0; \
 	VPDPBUSD.BCST 12(R14), Z25, Z1; \
 	VPDPBUSD.BCST 16(R14), Z25, Z2; \
@@ -14496,9 +13666,9 @@ high:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_241()
+	HIGH_230()
 	JNE high
-#define SHIFT_242() \
+#define SHIFT_231() \
 	VPSLLD $8, Z0, Z0; \
 	VPSLLD $8, Z1, Z1; \
 	VPSLLD $8, Z2, Z2; \
@@ -14508,13 +13678,13 @@ high:
 	VPSLLD $8, Z6, Z6; \
 	VPSLLD $8, Z7, Z7; \
 	VPSLLD $8, Z8, Z8; \
-	VPSLLD $8, Z9, Z9
-	SHIFT_242()
+	VPSLLD $8, Z9, Z9; \
 	MOVQ ·weightsAhead(SB), R14
+	SHIFT_231()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_194()
+	PART_183()
 	ADDQ $128, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -14535,7 +13705,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_243() \
+#define FINISH_232() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z10; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -14585,12 +13755,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z9, Z9; \
 	VFMADD231PS Z9, Z27, Z19
-	FINISH_243()
+	FINISH_232()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_244() \
+#define STORE_233() \
 	VMOVUPS Z10, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z11, (CX); \
@@ -14610,7 +13780,7 @@ scaled:
 	VMOVUPS Z18, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z19, (CX)
-	STORE_244()
+	STORE_233()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -14618,7 +13788,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS_245(off) \
+#define DOTS_234(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
 	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1; \
 	VPDPBUSD.BCST off(DX)(R8*2), Z25, Z2; \
@@ -14630,7 +13800,7 @@ scaled:
 	VPDPBUSD.BCST off(R12), Z25, Z8; \
 	VPDPBUSD.BCST off(R12)(R8*1), Z25, Z9; \
 	VPDPBUSD.BCST off(R12)(R8*2), Z25, Z10
-#define DOTS(off) DOTS_245(off)
+#define DOTS(off) DOTS_234(off)
 // func mulFast2VNNIx11(a *mulArgs)
 TEXT ·mulFast2VNNIx11(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -14649,7 +13819,7 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_246() \
+#define CLEAR_235() \
 	VPXORD Z11, Z11, Z11; \
 	VPXORD Z12, Z12, Z12; \
 	VPXORD Z13, Z13, Z13; \
@@ -14661,9 +13831,9 @@ panel:
 	VPXORD Z19, Z19, Z19; \
 	VPXORD Z20, Z20, Z20; \
 	VPXORD Z21, Z21, Z21
-	CLEAR_246()
+	CLEAR_235()
 group:
-#define CLEAR_247() \
+#define CLEAR_236() \
 	VPXORD Z0, Z0, Z0; \
 	VPXORD Z1, Z1, Z1; \
 	VPXORD Z2, Z2, Z2; \
@@ -14675,25 +13845,15 @@ group:
 	VPXORD Z8, Z8, Z8; \
 	VPXORD Z9, Z9, Z9; \
 	VPXORD Z10, Z10, Z10
-	CLEAR_247()
+	CLEAR_236()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_248() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
+	CODES_7()
+#define HIGH_237() \
 	VPDPBUSD.BCST 8(R14), Z25, Z0; \
 	VPDPBUSD.BCST 12(R14), Z25, Z1; \
 	VPDPBUSD.BCST 16(R14), Z25, Z2; \
@@ -14709,9 +13869,9 @@ high:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_248()
+	HIGH_237()
 	JNE high
-#define SHIFT_249() \
+#define SHIFT_238() \
 	VPSLLD $8, Z0, Z0; \
 	VPSLLD $8, Z1, Z1; \
 	VPSLLD $8, Z2, Z2; \
@@ -14722,13 +13882,13 @@ high:
 	VPSLLD $8, Z7, Z7; \
 	VPSLLD $8, Z8, Z8; \
 	VPSLLD $8, Z9, Z9; \
-	VPSLLD $8, Z10, Z10
-	SHIFT_249()
+	VPSLLD $8, Z10, Z10; \
 	MOVQ ·weightsAhead(SB), R14
+	SHIFT_238()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_194()
+	PART_183()
 	ADDQ $128, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -14749,7 +13909,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_250() \
+#define FINISH_239() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z11; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -14804,12 +13964,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z10, Z10; \
 	VFMADD231PS Z10, Z27, Z21
-	FINISH_250()
+	FINISH_239()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_251() \
+#define STORE_240() \
 	VMOVUPS Z11, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z12, (CX); \
@@ -14831,7 +13991,7 @@ scaled:
 	VMOVUPS Z20, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z21, (CX)
-	STORE_251()
+	STORE_240()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -14839,7 +13999,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS_252(off) \
+#define DOTS_241(off) \
 	VPDPBUSD.BCST off(DX), Z25, Z0; \
 	VPDPBUSD.BCST off(DX)(R8*1), Z25, Z1; \
 	VPDPBUSD.BCST off(DX)(R8*2), Z25, Z2; \
@@ -14852,7 +14012,7 @@ scaled:
 	VPDPBUSD.BCST off(R12)(R8*1), Z25, Z9; \
 	VPDPBUSD.BCST off(R12)(R8*2), Z25, Z10; \
 	VPDPBUSD.BCST off(R12)(R9*1), Z25, Z11
-#define DOTS(off) DOTS_252(off)
+#define DOTS(off) DOTS_241(off)
 // func mulFast2VNNIx12(a *mulArgs)
 TEXT ·mulFast2VNNIx12(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -14871,7 +14031,7 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-#define CLEAR_253() \
+#define CLEAR_242() \
 	VPXORD Z12, Z12, Z12; \
 	VPXORD Z13, Z13, Z13; \
 	VPXORD Z14, Z14, Z14; \
@@ -14884,27 +14044,17 @@ panel:
 	VPXORD Z21, Z21, Z21; \
 	VPXORD Z22, Z22, Z22; \
 	VPXORD Z23, Z23, Z23
-	CLEAR_253()
+	CLEAR_242()
 group:
-	CLEAR_123()
+	CLEAR_112()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_254() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
+	CODES_7()
+#define HIGH_243() \
 	VPDPBUSD.BCST 8(R14), Z25, Z0; \
 	VPDPBUSD.BCST 12(R14), Z25, Z1; \
 	VPDPBUSD.BCST 16(R14), Z25, Z2; \
@@ -14921,9 +14071,9 @@ high:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_254()
+	HIGH_243()
 	JNE high
-#define SHIFT_255() \
+#define SHIFT_244() \
 	VPSLLD $8, Z0, Z0; \
 	VPSLLD $8, Z1, Z1; \
 	VPSLLD $8, Z2, Z2; \
@@ -14935,13 +14085,13 @@ high:
 	VPSLLD $8, Z8, Z8; \
 	VPSLLD $8, Z9, Z9; \
 	VPSLLD $8, Z10, Z10; \
-	VPSLLD $8, Z11, Z11
-	SHIFT_255()
+	VPSLLD $8, Z11, Z11; \
 	MOVQ ·weightsAhead(SB), R14
+	SHIFT_244()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_194()
+	PART_183()
 	ADDQ $128, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -14962,7 +14112,7 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-#define FINISH_256() \
+#define FINISH_245() \
 	VFMADD231PS.BCST (CX)(R11*1), Z26, Z12; \
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z0, Z0; \
@@ -15022,12 +14172,12 @@ scaled:
 	VMULPS.BCST (CX), Z25, Z27; \
 	VCVTDQ2PS Z11, Z11; \
 	VFMADD231PS Z11, Z27, Z23
-	FINISH_256()
+	FINISH_245()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-#define STORE_257() \
+#define STORE_246() \
 	VMOVUPS Z12, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z13, (CX); \
@@ -15051,7 +14201,7 @@ scaled:
 	VMOVUPS Z22, (CX); \
 	ADDQ mulArgs_yStride(AX), CX; \
 	VMOVUPS Z23, (CX)
-	STORE_257()
+	STORE_246()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -15059,7 +14209,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_191(off)
+#define DOTS(off) DOTS_180(off)
 // func mulFast3VNNIx1(a *mulArgs)
 TEXT ·mulFast3VNNIx1(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -15077,51 +14227,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_192()
+	CLEAR_181()
 group:
 	CLEAR_4()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_258() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X27; \
-	VMOVD 16(CX), X28; \
-	MOVL 4(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z26; \
-	VPSRLW X27, Z26, Z26; \
-	VPSLLW X28, Z26, Z26; \
-	VPANDD Z31, Z26, Z26; \
-	VPORD Z26, Z25, Z25; \
-	VPDPBUSD.BCST 8(R14), Z25, Z0; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_258()
+	CODES_76()
+	HIGH_182()
 	JNE high
-	SHIFT_6()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_9()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-#define PART_259() \
+#define PART_247() \
 	PREFETCHT0 0(SI)(R14*1); \
 	VMOVDQU64 0(SI), Z24; \
 	VPANDD Z24, Z30, Z25; \
@@ -15164,7 +14286,7 @@ part:
 	VPSRLW $5, 128(SI), Z26; \
 	VPTERNLOGD $0xf8, Z26, Z31, Z25; \
 	DOTS(28)
-	PART_259()
+	PART_247()
 	ADDQ $192, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -15183,12 +14305,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_195()
+	FINISH_184()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_196()
+	STORE_185()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -15196,7 +14318,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_197(off)
+#define DOTS(off) DOTS_186(off)
 // func mulFast3VNNIx2(a *mulArgs)
 TEXT ·mulFast3VNNIx2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -15214,52 +14336,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_198()
+	CLEAR_187()
 group:
-	CLEAR_14()
+	CLEAR_17()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_260() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X27; \
-	VMOVD 16(CX), X28; \
-	MOVL 4(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z26; \
-	VPSRLW X27, Z26, Z26; \
-	VPSLLW X28, Z26, Z26; \
-	VPANDD Z31, Z26, Z26; \
-	VPORD Z26, Z25, Z25; \
-	VPDPBUSD.BCST 8(R14), Z25, Z0; \
-	VPDPBUSD.BCST 12(R14), Z25, Z1; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_260()
+	CODES_76()
+	HIGH_188()
 	JNE high
-	SHIFT_16()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_19()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_259()
+	PART_247()
 	ADDQ $192, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -15278,12 +14371,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_200()
+	FINISH_189()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_201()
+	STORE_190()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -15291,7 +14384,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_202(off)
+#define DOTS(off) DOTS_191(off)
 // func mulFast3VNNIx3(a *mulArgs)
 TEXT ·mulFast3VNNIx3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -15309,53 +14402,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_203()
+	CLEAR_192()
 group:
-	CLEAR_23()
+	CLEAR_26()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_261() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X27; \
-	VMOVD 16(CX), X28; \
-	MOVL 4(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z26; \
-	VPSRLW X27, Z26, Z26; \
-	VPSLLW X28, Z26, Z26; \
-	VPANDD Z31, Z26, Z26; \
-	VPORD Z26, Z25, Z25; \
-	VPDPBUSD.BCST 8(R14), Z25, Z0; \
-	VPDPBUSD.BCST 12(R14), Z25, Z1; \
-	VPDPBUSD.BCST 16(R14), Z25, Z2; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_261()
+	CODES_76()
+	HIGH_193()
 	JNE high
-	SHIFT_25()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_28()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_259()
+	PART_247()
 	ADDQ $192, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -15374,12 +14437,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_205()
+	FINISH_194()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_206()
+	STORE_195()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -15387,7 +14450,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_207(off)
+#define DOTS(off) DOTS_196(off)
 // func mulFast3VNNIx4(a *mulArgs)
 TEXT ·mulFast3VNNIx4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -15405,54 +14468,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_208()
+	CLEAR_197()
 group:
-	CLEAR_32()
+	CLEAR_35()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_262() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X27; \
-	VMOVD 16(CX), X28; \
-	MOVL 4(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z26; \
-	VPSRLW X27, Z26, Z26; \
-	VPSLLW X28, Z26, Z26; \
-	VPANDD Z31, Z26, Z26; \
-	VPORD Z26, Z25, Z25; \
-	VPDPBUSD.BCST 8(R14), Z25, Z0; \
-	VPDPBUSD.BCST 12(R14), Z25, Z1; \
-	VPDPBUSD.BCST 16(R14), Z25, Z2; \
-	VPDPBUSD.BCST 20(R14), Z25, Z3; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_262()
+	CODES_76()
+	HIGH_198()
 	JNE high
-	SHIFT_34()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_37()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_259()
+	PART_247()
 	ADDQ $192, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -15471,12 +14503,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_210()
+	FINISH_199()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_211()
+	STORE_200()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -15484,7 +14516,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_212(off)
+#define DOTS(off) DOTS_201(off)
 // func mulFast3VNNIx5(a *mulArgs)
 TEXT ·mulFast3VNNIx5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -15503,55 +14535,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_213()
+	CLEAR_202()
 group:
-	CLEAR_41()
+	CLEAR_44()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_263() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X27; \
-	VMOVD 16(CX), X28; \
-	MOVL 4(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z26; \
-	VPSRLW X27, Z26, Z26; \
-	VPSLLW X28, Z26, Z26; \
-	VPANDD Z31, Z26, Z26; \
-	VPORD Z26, Z25, Z25; \
-	VPDPBUSD.BCST 8(R14), Z25, Z0; \
-	VPDPBUSD.BCST 12(R14), Z25, Z1; \
-	VPDPBUSD.BCST 16(R14), Z25, Z2; \
-	VPDPBUSD.BCST 20(R14), Z25, Z3; \
-	VPDPBUSD.BCST 24(R14), Z25, Z4; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_263()
+	CODES_76()
+	HIGH_203()
 	JNE high
-	SHIFT_43()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_46()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_259()
+	PART_247()
 	ADDQ $192, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -15571,12 +14571,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_215()
+	FINISH_204()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_216()
+	STORE_205()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -15584,7 +14584,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_217(off)
+#define DOTS(off) DOTS_206(off)
 // func mulFast3VNNIx6(a *mulArgs)
 TEXT ·mulFast3VNNIx6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -15603,56 +14603,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_218()
+	CLEAR_207()
 group:
-	CLEAR_50()
+	CLEAR_53()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_264() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X27; \
-	VMOVD 16(CX), X28; \
-	MOVL 4(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z26; \
-	VPSRLW X27, Z26, Z26; \
-	VPSLLW X28, Z26, Z26; \
-	VPANDD Z31, Z26, Z26; \
-	VPORD Z26, Z25, Z25; \
-	VPDPBUSD.BCST 8(R14), Z25, Z0; \
-	VPDPBUSD.BCST 12(R14), Z25, Z1; \
-	VPDPBUSD.BCST 16(R14), Z25, Z2; \
-	VPDPBUSD.BCST 20(R14), Z25, Z3; \
-	VPDPBUSD.BCST 24(R14), Z25, Z4; \
-	VPDPBUSD.BCST 28(R14), Z25, Z5; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_264()
+	CODES_76()
+	HIGH_208()
 	JNE high
-	SHIFT_52()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_55()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_259()
+	PART_247()
 	ADDQ $192, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -15672,12 +14639,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_220()
+	FINISH_209()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_221()
+	STORE_210()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -15685,7 +14652,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_222(off)
+#define DOTS(off) DOTS_211(off)
 // func mulFast3VNNIx7(a *mulArgs)
 TEXT ·mulFast3VNNIx7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -15704,57 +14671,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_223()
+	CLEAR_212()
 group:
-	CLEAR_59()
+	CLEAR_62()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_265() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X27; \
-	VMOVD 16(CX), X28; \
-	MOVL 4(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z26; \
-	VPSRLW X27, Z26, Z26; \
-	VPSLLW X28, Z26, Z26; \
-	VPANDD Z31, Z26, Z26; \
-	VPORD Z26, Z25, Z25; \
-	VPDPBUSD.BCST 8(R14), Z25, Z0; \
-	VPDPBUSD.BCST 12(R14), Z25, Z1; \
-	VPDPBUSD.BCST 16(R14), Z25, Z2; \
-	VPDPBUSD.BCST 20(R14), Z25, Z3; \
-	VPDPBUSD.BCST 24(R14), Z25, Z4; \
-	VPDPBUSD.BCST 28(R14), Z25, Z5; \
-	VPDPBUSD.BCST 32(R14), Z25, Z6; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_265()
+	CODES_76()
+	HIGH_213()
 	JNE high
-	SHIFT_61()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_64()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_259()
+	PART_247()
 	ADDQ $192, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -15774,12 +14707,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_225()
+	FINISH_214()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_226()
+	STORE_215()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -15787,7 +14720,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_227(off)
+#define DOTS(off) DOTS_216(off)
 // func mulFast3VNNIx8(a *mulArgs)
 TEXT ·mulFast3VNNIx8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -15806,58 +14739,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_228()
+	CLEAR_217()
 group:
-	CLEAR_68()
+	CLEAR_71()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_266() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X27; \
-	VMOVD 16(CX), X28; \
-	MOVL 4(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z26; \
-	VPSRLW X27, Z26, Z26; \
-	VPSLLW X28, Z26, Z26; \
-	VPANDD Z31, Z26, Z26; \
-	VPORD Z26, Z25, Z25; \
-	VPDPBUSD.BCST 8(R14), Z25, Z0; \
-	VPDPBUSD.BCST 12(R14), Z25, Z1; \
-	VPDPBUSD.BCST 16(R14), Z25, Z2; \
-	VPDPBUSD.BCST 20(R14), Z25, Z3; \
-	VPDPBUSD.BCST 24(R14), Z25, Z4; \
-	VPDPBUSD.BCST 28(R14), Z25, Z5; \
-	VPDPBUSD.BCST 32(R14), Z25, Z6; \
-	VPDPBUSD.BCST 36(R14), Z25, Z7; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_266()
+	CODES_76()
+	HIGH_218()
 	JNE high
-	SHIFT_70()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_73()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_259()
+	PART_247()
 	ADDQ $192, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -15877,12 +14775,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_230()
+	FINISH_219()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_231()
+	STORE_220()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -15890,7 +14788,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_232(off)
+#define DOTS(off) DOTS_221(off)
 // func mulFast3VNNIx9(a *mulArgs)
 TEXT ·mulFast3VNNIx9(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -15910,59 +14808,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_233()
+	CLEAR_222()
 group:
-	CLEAR_234()
+	CLEAR_223()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_267() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X27; \
-	VMOVD 16(CX), X28; \
-	MOVL 4(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z26; \
-	VPSRLW X27, Z26, Z26; \
-	VPSLLW X28, Z26, Z26; \
-	VPANDD Z31, Z26, Z26; \
-	VPORD Z26, Z25, Z25; \
-	VPDPBUSD.BCST 8(R14), Z25, Z0; \
-	VPDPBUSD.BCST 12(R14), Z25, Z1; \
-	VPDPBUSD.BCST 16(R14), Z25, Z2; \
-	VPDPBUSD.BCST 20(R14), Z25, Z3; \
-	VPDPBUSD.BCST 24(R14), Z25, Z4; \
-	VPDPBUSD.BCST 28(R14), Z25, Z5; \
-	VPDPBUSD.BCST 32(R14), Z25, Z6; \
-	VPDPBUSD.BCST 36(R14), Z25, Z7; \
-	VPDPBUSD.BCST 40(R14), Z25, Z8; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_267()
+	CODES_76()
+	HIGH_224()
 	JNE high
-	SHIFT_236()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_225()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_259()
+	PART_247()
 	ADDQ $192, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -15983,12 +14845,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_237()
+	FINISH_226()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_238()
+	STORE_227()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -15996,7 +14858,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_239(off)
+#define DOTS(off) DOTS_228(off)
 // func mulFast3VNNIx10(a *mulArgs)
 TEXT ·mulFast3VNNIx10(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -16016,60 +14878,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_240()
+	CLEAR_229()
 group:
-	CLEAR_117()
+	CLEAR_106()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_268() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X27; \
-	VMOVD 16(CX), X28; \
-	MOVL 4(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z26; \
-	VPSRLW X27, Z26, Z26; \
-	VPSLLW X28, Z26, Z26; \
-	VPANDD Z31, Z26, Z26; \
-	VPORD Z26, Z25, Z25; \
-	VPDPBUSD.BCST 8(R14), Z25, Z0; \
-	VPDPBUSD.BCST 12(R14), Z25, Z1; \
-	VPDPBUSD.BCST 16(R14), Z25, Z2; \
-	VPDPBUSD.BCST 20(R14), Z25, Z3; \
-	VPDPBUSD.BCST 24(R14), Z25, Z4; \
-	VPDPBUSD.BCST 28(R14), Z25, Z5; \
-	VPDPBUSD.BCST 32(R14), Z25, Z6; \
-	VPDPBUSD.BCST 36(R14), Z25, Z7; \
-	VPDPBUSD.BCST 40(R14), Z25, Z8; \
-	VPDPBUSD.BCST 44(R14), Z25, Z9; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_268()
+	CODES_76()
+	HIGH_230()
 	JNE high
-	SHIFT_242()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_231()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_259()
+	PART_247()
 	ADDQ $192, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -16090,12 +14915,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_243()
+	FINISH_232()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_244()
+	STORE_233()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -16103,7 +14928,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_245(off)
+#define DOTS(off) DOTS_234(off)
 // func mulFast3VNNIx11(a *mulArgs)
 TEXT ·mulFast3VNNIx11(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -16123,61 +14948,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_246()
+	CLEAR_235()
 group:
-	CLEAR_247()
+	CLEAR_236()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_269() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X27; \
-	VMOVD 16(CX), X28; \
-	MOVL 4(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z26; \
-	VPSRLW X27, Z26, Z26; \
-	VPSLLW X28, Z26, Z26; \
-	VPANDD Z31, Z26, Z26; \
-	VPORD Z26, Z25, Z25; \
-	VPDPBUSD.BCST 8(R14), Z25, Z0; \
-	VPDPBUSD.BCST 12(R14), Z25, Z1; \
-	VPDPBUSD.BCST 16(R14), Z25, Z2; \
-	VPDPBUSD.BCST 20(R14), Z25, Z3; \
-	VPDPBUSD.BCST 24(R14), Z25, Z4; \
-	VPDPBUSD.BCST 28(R14), Z25, Z5; \
-	VPDPBUSD.BCST 32(R14), Z25, Z6; \
-	VPDPBUSD.BCST 36(R14), Z25, Z7; \
-	VPDPBUSD.BCST 40(R14), Z25, Z8; \
-	VPDPBUSD.BCST 44(R14), Z25, Z9; \
-	VPDPBUSD.BCST 48(R14), Z25, Z10; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_269()
+	CODES_76()
+	HIGH_237()
 	JNE high
-	SHIFT_249()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_238()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_259()
+	PART_247()
 	ADDQ $192, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -16198,12 +14985,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_250()
+	FINISH_239()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_251()
+	STORE_240()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -16211,7 +14998,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_252(off)
+#define DOTS(off) DOTS_241(off)
 // func mulFast3VNNIx12(a *mulArgs)
 TEXT ·mulFast3VNNIx12(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -16231,62 +15018,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_253()
+	CLEAR_242()
 group:
-	CLEAR_123()
+	CLEAR_112()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_270() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X27; \
-	VMOVD 16(CX), X28; \
-	MOVL 4(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z26; \
-	VPSRLW X27, Z26, Z26; \
-	VPSLLW X28, Z26, Z26; \
-	VPANDD Z31, Z26, Z26; \
-	VPORD Z26, Z25, Z25; \
-	VPDPBUSD.BCST 8(R14), Z25, Z0; \
-	VPDPBUSD.BCST 12(R14), Z25, Z1; \
-	VPDPBUSD.BCST 16(R14), Z25, Z2; \
-	VPDPBUSD.BCST 20(R14), Z25, Z3; \
-	VPDPBUSD.BCST 24(R14), Z25, Z4; \
-	VPDPBUSD.BCST 28(R14), Z25, Z5; \
-	VPDPBUSD.BCST 32(R14), Z25, Z6; \
-	VPDPBUSD.BCST 36(R14), Z25, Z7; \
-	VPDPBUSD.BCST 40(R14), Z25, Z8; \
-	VPDPBUSD.BCST 44(R14), Z25, Z9; \
-	VPDPBUSD.BCST 48(R14), Z25, Z10; \
-	VPDPBUSD.BCST 52(R14), Z25, Z11; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_270()
+	CODES_76()
+	HIGH_243()
 	JNE high
-	SHIFT_255()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_244()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_259()
+	PART_247()
 	ADDQ $192, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -16307,12 +15055,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_256()
+	FINISH_245()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_257()
+	STORE_246()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -16320,7 +15068,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_191(off)
+#define DOTS(off) DOTS_180(off)
 // func mulFast5VNNIx1(a *mulArgs)
 TEXT ·mulFast5VNNIx1(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -16338,26 +15086,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_192()
+	CLEAR_181()
 group:
 	CLEAR_4()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-	HIGH_258()
+	CODES_76()
+	HIGH_182()
 	JNE high
-	SHIFT_6()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_9()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-#define PART_271() \
+#define PART_248() \
 	PREFETCHT0 0(SI)(R14*1); \
 	VMOVDQU64 0(SI), Z24; \
 	VPANDD Z24, Z30, Z25; \
@@ -16402,7 +15147,7 @@ part:
 	VPSRLW $3, 256(SI), Z26; \
 	VPTERNLOGD $0xf8, Z26, Z31, Z25; \
 	DOTS(28)
-	PART_271()
+	PART_248()
 	ADDQ $320, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -16421,12 +15166,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_195()
+	FINISH_184()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_196()
+	STORE_185()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -16434,7 +15179,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_197(off)
+#define DOTS(off) DOTS_186(off)
 // func mulFast5VNNIx2(a *mulArgs)
 TEXT ·mulFast5VNNIx2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -16452,26 +15197,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_198()
+	CLEAR_187()
 group:
-	CLEAR_14()
+	CLEAR_17()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-	HIGH_260()
+	CODES_76()
+	HIGH_188()
 	JNE high
-	SHIFT_16()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_19()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_271()
+	PART_248()
 	ADDQ $320, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -16490,12 +15232,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_200()
+	FINISH_189()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_201()
+	STORE_190()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -16503,7 +15245,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_202(off)
+#define DOTS(off) DOTS_191(off)
 // func mulFast5VNNIx3(a *mulArgs)
 TEXT ·mulFast5VNNIx3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -16521,26 +15263,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_203()
+	CLEAR_192()
 group:
-	CLEAR_23()
+	CLEAR_26()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-	HIGH_261()
+	CODES_76()
+	HIGH_193()
 	JNE high
-	SHIFT_25()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_28()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_271()
+	PART_248()
 	ADDQ $320, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -16559,12 +15298,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_205()
+	FINISH_194()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_206()
+	STORE_195()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -16572,7 +15311,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_207(off)
+#define DOTS(off) DOTS_196(off)
 // func mulFast5VNNIx4(a *mulArgs)
 TEXT ·mulFast5VNNIx4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -16590,26 +15329,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_208()
+	CLEAR_197()
 group:
-	CLEAR_32()
+	CLEAR_35()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-	HIGH_262()
+	CODES_76()
+	HIGH_198()
 	JNE high
-	SHIFT_34()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_37()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_271()
+	PART_248()
 	ADDQ $320, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -16628,12 +15364,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_210()
+	FINISH_199()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_211()
+	STORE_200()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -16641,7 +15377,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_212(off)
+#define DOTS(off) DOTS_201(off)
 // func mulFast5VNNIx5(a *mulArgs)
 TEXT ·mulFast5VNNIx5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -16660,26 +15396,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_213()
+	CLEAR_202()
 group:
-	CLEAR_41()
+	CLEAR_44()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-	HIGH_263()
+	CODES_76()
+	HIGH_203()
 	JNE high
-	SHIFT_43()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_46()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_271()
+	PART_248()
 	ADDQ $320, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -16699,12 +15432,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_215()
+	FINISH_204()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_216()
+	STORE_205()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -16712,7 +15445,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_217(off)
+#define DOTS(off) DOTS_206(off)
 // func mulFast5VNNIx6(a *mulArgs)
 TEXT ·mulFast5VNNIx6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -16731,26 +15464,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_218()
+	CLEAR_207()
 group:
-	CLEAR_50()
+	CLEAR_53()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-	HIGH_264()
+	CODES_76()
+	HIGH_208()
 	JNE high
-	SHIFT_52()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_55()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_271()
+	PART_248()
 	ADDQ $320, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -16770,12 +15500,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_220()
+	FINISH_209()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_221()
+	STORE_210()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -16783,7 +15513,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_222(off)
+#define DOTS(off) DOTS_211(off)
 // func mulFast5VNNIx7(a *mulArgs)
 TEXT ·mulFast5VNNIx7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -16802,26 +15532,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_223()
+	CLEAR_212()
 group:
-	CLEAR_59()
+	CLEAR_62()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-	HIGH_265()
+	CODES_76()
+	HIGH_213()
 	JNE high
-	SHIFT_61()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_64()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_271()
+	PART_248()
 	ADDQ $320, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -16841,12 +15568,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_225()
+	FINISH_214()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_226()
+	STORE_215()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -16854,7 +15581,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_227(off)
+#define DOTS(off) DOTS_216(off)
 // func mulFast5VNNIx8(a *mulArgs)
 TEXT ·mulFast5VNNIx8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -16873,26 +15600,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_228()
+	CLEAR_217()
 group:
-	CLEAR_68()
+	CLEAR_71()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-	HIGH_266()
+	CODES_76()
+	HIGH_218()
 	JNE high
-	SHIFT_70()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_73()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_271()
+	PART_248()
 	ADDQ $320, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -16912,12 +15636,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_230()
+	FINISH_219()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_231()
+	STORE_220()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -16925,7 +15649,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_232(off)
+#define DOTS(off) DOTS_221(off)
 // func mulFast5VNNIx9(a *mulArgs)
 TEXT ·mulFast5VNNIx9(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -16945,26 +15669,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_233()
+	CLEAR_222()
 group:
-	CLEAR_234()
+	CLEAR_223()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-	HIGH_267()
+	CODES_76()
+	HIGH_224()
 	JNE high
-	SHIFT_236()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_225()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_271()
+	PART_248()
 	ADDQ $320, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -16985,12 +15706,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_237()
+	FINISH_226()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_238()
+	STORE_227()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -16998,7 +15719,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_239(off)
+#define DOTS(off) DOTS_228(off)
 // func mulFast5VNNIx10(a *mulArgs)
 TEXT ·mulFast5VNNIx10(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -17018,26 +15739,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_240()
+	CLEAR_229()
 group:
-	CLEAR_117()
+	CLEAR_106()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-	HIGH_268()
+	CODES_76()
+	HIGH_230()
 	JNE high
-	SHIFT_242()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_231()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_271()
+	PART_248()
 	ADDQ $320, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -17058,12 +15776,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_243()
+	FINISH_232()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_244()
+	STORE_233()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -17071,7 +15789,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_245(off)
+#define DOTS(off) DOTS_234(off)
 // func mulFast5VNNIx11(a *mulArgs)
 TEXT ·mulFast5VNNIx11(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -17091,26 +15809,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_246()
+	CLEAR_235()
 group:
-	CLEAR_247()
+	CLEAR_236()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-	HIGH_269()
+	CODES_76()
+	HIGH_237()
 	JNE high
-	SHIFT_249()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_238()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_271()
+	PART_248()
 	ADDQ $320, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -17131,12 +15846,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_250()
+	FINISH_239()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_251()
+	STORE_240()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -17144,7 +15859,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_252(off)
+#define DOTS(off) DOTS_241(off)
 // func mulFast5VNNIx12(a *mulArgs)
 TEXT ·mulFast5VNNIx12(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -17164,26 +15879,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_253()
+	CLEAR_242()
 group:
-	CLEAR_123()
+	CLEAR_112()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-	HIGH_270()
+	CODES_76()
+	HIGH_243()
 	JNE high
-	SHIFT_255()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_244()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_271()
+	PART_248()
 	ADDQ $320, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -17204,12 +15916,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_256()
+	FINISH_245()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_257()
+	STORE_246()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -17217,7 +15929,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_191(off)
+#define DOTS(off) DOTS_180(off)
 // func mulFast6VNNIx1(a *mulArgs)
 TEXT ·mulFast6VNNIx1(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -17235,26 +15947,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_192()
+	CLEAR_181()
 group:
 	CLEAR_4()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-	HIGH_258()
+	CODES_76()
+	HIGH_182()
 	JNE high
-	SHIFT_6()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_9()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-#define PART_272() \
+#define PART_249() \
 	PREFETCHT0 0(SI)(R14*1); \
 	VMOVDQU64 0(SI), Z24; \
 	VPANDD Z24, Z30, Z25; \
@@ -17299,7 +16008,7 @@ part:
 	VPSRLW $2, 320(SI), Z26; \
 	VPTERNLOGD $0xf8, Z26, Z31, Z25; \
 	DOTS(28)
-	PART_272()
+	PART_249()
 	ADDQ $384, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -17318,12 +16027,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_195()
+	FINISH_184()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_196()
+	STORE_185()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -17331,7 +16040,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_197(off)
+#define DOTS(off) DOTS_186(off)
 // func mulFast6VNNIx2(a *mulArgs)
 TEXT ·mulFast6VNNIx2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -17349,26 +16058,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_198()
+	CLEAR_187()
 group:
-	CLEAR_14()
+	CLEAR_17()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-	HIGH_260()
+	CODES_76()
+	HIGH_188()
 	JNE high
-	SHIFT_16()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_19()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_272()
+	PART_249()
 	ADDQ $384, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -17387,12 +16093,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_200()
+	FINISH_189()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_201()
+	STORE_190()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -17400,7 +16106,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_202(off)
+#define DOTS(off) DOTS_191(off)
 // func mulFast6VNNIx3(a *mulArgs)
 TEXT ·mulFast6VNNIx3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -17418,26 +16124,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_203()
+	CLEAR_192()
 group:
-	CLEAR_23()
+	CLEAR_26()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-	HIGH_261()
+	CODES_76()
+	HIGH_193()
 	JNE high
-	SHIFT_25()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_28()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_272()
+	PART_249()
 	ADDQ $384, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -17456,12 +16159,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_205()
+	FINISH_194()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_206()
+	STORE_195()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -17469,7 +16172,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_207(off)
+#define DOTS(off) DOTS_196(off)
 // func mulFast6VNNIx4(a *mulArgs)
 TEXT ·mulFast6VNNIx4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -17487,26 +16190,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_208()
+	CLEAR_197()
 group:
-	CLEAR_32()
+	CLEAR_35()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-	HIGH_262()
+	CODES_76()
+	HIGH_198()
 	JNE high
-	SHIFT_34()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_37()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_272()
+	PART_249()
 	ADDQ $384, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -17525,12 +16225,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_210()
+	FINISH_199()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_211()
+	STORE_200()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -17538,7 +16238,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_212(off)
+#define DOTS(off) DOTS_201(off)
 // func mulFast6VNNIx5(a *mulArgs)
 TEXT ·mulFast6VNNIx5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -17557,26 +16257,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_213()
+	CLEAR_202()
 group:
-	CLEAR_41()
+	CLEAR_44()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-	HIGH_263()
+	CODES_76()
+	HIGH_203()
 	JNE high
-	SHIFT_43()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_46()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_272()
+	PART_249()
 	ADDQ $384, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -17596,12 +16293,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_215()
+	FINISH_204()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_216()
+	STORE_205()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -17609,7 +16306,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_217(off)
+#define DOTS(off) DOTS_206(off)
 // func mulFast6VNNIx6(a *mulArgs)
 TEXT ·mulFast6VNNIx6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -17628,26 +16325,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_218()
+	CLEAR_207()
 group:
-	CLEAR_50()
+	CLEAR_53()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-	HIGH_264()
+	CODES_76()
+	HIGH_208()
 	JNE high
-	SHIFT_52()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_55()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_272()
+	PART_249()
 	ADDQ $384, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -17667,12 +16361,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_220()
+	FINISH_209()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_221()
+	STORE_210()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -17680,7 +16374,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_222(off)
+#define DOTS(off) DOTS_211(off)
 // func mulFast6VNNIx7(a *mulArgs)
 TEXT ·mulFast6VNNIx7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -17699,26 +16393,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_223()
+	CLEAR_212()
 group:
-	CLEAR_59()
+	CLEAR_62()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-	HIGH_265()
+	CODES_76()
+	HIGH_213()
 	JNE high
-	SHIFT_61()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_64()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_272()
+	PART_249()
 	ADDQ $384, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -17738,12 +16429,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_225()
+	FINISH_214()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_226()
+	STORE_215()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -17751,7 +16442,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_227(off)
+#define DOTS(off) DOTS_216(off)
 // func mulFast6VNNIx8(a *mulArgs)
 TEXT ·mulFast6VNNIx8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -17770,26 +16461,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_228()
+	CLEAR_217()
 group:
-	CLEAR_68()
+	CLEAR_71()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-	HIGH_266()
+	CODES_76()
+	HIGH_218()
 	JNE high
-	SHIFT_70()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_73()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_272()
+	PART_249()
 	ADDQ $384, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -17809,12 +16497,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_230()
+	FINISH_219()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_231()
+	STORE_220()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -17822,7 +16510,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_232(off)
+#define DOTS(off) DOTS_221(off)
 // func mulFast6VNNIx9(a *mulArgs)
 TEXT ·mulFast6VNNIx9(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -17842,26 +16530,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_233()
+	CLEAR_222()
 group:
-	CLEAR_234()
+	CLEAR_223()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-	HIGH_267()
+	CODES_76()
+	HIGH_224()
 	JNE high
-	SHIFT_236()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_225()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_272()
+	PART_249()
 	ADDQ $384, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -17882,12 +16567,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_237()
+	FINISH_226()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_238()
+	STORE_227()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -17895,7 +16580,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_239(off)
+#define DOTS(off) DOTS_228(off)
 // func mulFast6VNNIx10(a *mulArgs)
 TEXT ·mulFast6VNNIx10(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -17915,26 +16600,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_240()
+	CLEAR_229()
 group:
-	CLEAR_117()
+	CLEAR_106()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-	HIGH_268()
+	CODES_76()
+	HIGH_230()
 	JNE high
-	SHIFT_242()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_231()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_272()
+	PART_249()
 	ADDQ $384, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -17955,12 +16637,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_243()
+	FINISH_232()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_244()
+	STORE_233()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -17968,7 +16650,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_245(off)
+#define DOTS(off) DOTS_234(off)
 // func mulFast6VNNIx11(a *mulArgs)
 TEXT ·mulFast6VNNIx11(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -17988,26 +16670,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_246()
+	CLEAR_235()
 group:
-	CLEAR_247()
+	CLEAR_236()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-	HIGH_269()
+	CODES_76()
+	HIGH_237()
 	JNE high
-	SHIFT_249()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_238()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_272()
+	PART_249()
 	ADDQ $384, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -18028,12 +16707,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_250()
+	FINISH_239()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_251()
+	STORE_240()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -18041,7 +16720,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_252(off)
+#define DOTS(off) DOTS_241(off)
 // func mulFast6VNNIx12(a *mulArgs)
 TEXT ·mulFast6VNNIx12(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -18061,26 +16740,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_253()
+	CLEAR_242()
 group:
-	CLEAR_123()
+	CLEAR_112()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-	HIGH_270()
+	CODES_76()
+	HIGH_243()
 	JNE high
-	SHIFT_255()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_244()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_272()
+	PART_249()
 	ADDQ $384, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -18101,12 +16777,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_256()
+	FINISH_245()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_257()
+	STORE_246()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -18114,7 +16790,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_191(off)
+#define DOTS(off) DOTS_180(off)
 // func mulFastE2M1VNNIx1(a *mulArgs)
 TEXT ·mulFastE2M1VNNIx1(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -18132,41 +16808,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_192()
+	CLEAR_181()
 group:
 	CLEAR_4()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_273() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
-	VPSHUFB Z25, Z31, Z25; \
-	VPDPBUSD.BCST 8(R14), Z25, Z0; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_273()
+	CODES_80()
+	HIGH_182()
 	JNE high
-	SHIFT_6()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_9()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-#define PART_274() \
+#define PART_250() \
 	PREFETCHT0 0(SI)(R14*1); \
 	VMOVDQU64 0(SI), Z24; \
 	VPANDD Z24, Z30, Z25; \
@@ -18203,7 +16861,7 @@ part:
 	VPANDD Z25, Z30, Z25; \
 	VPSHUFB Z25, Z31, Z25; \
 	DOTS(28)
-	PART_274()
+	PART_250()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -18222,12 +16880,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_195()
+	FINISH_184()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_196()
+	STORE_185()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -18235,7 +16893,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_197(off)
+#define DOTS(off) DOTS_186(off)
 // func mulFastE2M1VNNIx2(a *mulArgs)
 TEXT ·mulFastE2M1VNNIx2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -18253,42 +16911,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_198()
+	CLEAR_187()
 group:
-	CLEAR_14()
+	CLEAR_17()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_275() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
-	VPSHUFB Z25, Z31, Z25; \
-	VPDPBUSD.BCST 8(R14), Z25, Z0; \
-	VPDPBUSD.BCST 12(R14), Z25, Z1; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_275()
+	CODES_80()
+	HIGH_188()
 	JNE high
-	SHIFT_16()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_19()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_274()
+	PART_250()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -18307,12 +16946,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_200()
+	FINISH_189()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_201()
+	STORE_190()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -18320,7 +16959,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_202(off)
+#define DOTS(off) DOTS_191(off)
 // func mulFastE2M1VNNIx3(a *mulArgs)
 TEXT ·mulFastE2M1VNNIx3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -18338,43 +16977,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_203()
+	CLEAR_192()
 group:
-	CLEAR_23()
+	CLEAR_26()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_276() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
-	VPSHUFB Z25, Z31, Z25; \
-	VPDPBUSD.BCST 8(R14), Z25, Z0; \
-	VPDPBUSD.BCST 12(R14), Z25, Z1; \
-	VPDPBUSD.BCST 16(R14), Z25, Z2; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_276()
+	CODES_80()
+	HIGH_193()
 	JNE high
-	SHIFT_25()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_28()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_274()
+	PART_250()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -18393,12 +17012,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_205()
+	FINISH_194()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_206()
+	STORE_195()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -18406,7 +17025,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_207(off)
+#define DOTS(off) DOTS_196(off)
 // func mulFastE2M1VNNIx4(a *mulArgs)
 TEXT ·mulFastE2M1VNNIx4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -18424,44 +17043,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_208()
+	CLEAR_197()
 group:
-	CLEAR_32()
+	CLEAR_35()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_277() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
-	VPSHUFB Z25, Z31, Z25; \
-	VPDPBUSD.BCST 8(R14), Z25, Z0; \
-	VPDPBUSD.BCST 12(R14), Z25, Z1; \
-	VPDPBUSD.BCST 16(R14), Z25, Z2; \
-	VPDPBUSD.BCST 20(R14), Z25, Z3; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_277()
+	CODES_80()
+	HIGH_198()
 	JNE high
-	SHIFT_34()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_37()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_274()
+	PART_250()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	DECQ CX
@@ -18480,12 +17078,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_210()
+	FINISH_199()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_211()
+	STORE_200()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -18493,7 +17091,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_212(off)
+#define DOTS(off) DOTS_201(off)
 // func mulFastE2M1VNNIx5(a *mulArgs)
 TEXT ·mulFastE2M1VNNIx5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -18512,45 +17110,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_213()
+	CLEAR_202()
 group:
-	CLEAR_41()
+	CLEAR_44()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_278() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
-	VPSHUFB Z25, Z31, Z25; \
-	VPDPBUSD.BCST 8(R14), Z25, Z0; \
-	VPDPBUSD.BCST 12(R14), Z25, Z1; \
-	VPDPBUSD.BCST 16(R14), Z25, Z2; \
-	VPDPBUSD.BCST 20(R14), Z25, Z3; \
-	VPDPBUSD.BCST 24(R14), Z25, Z4; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_278()
+	CODES_80()
+	HIGH_203()
 	JNE high
-	SHIFT_43()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_46()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_274()
+	PART_250()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -18570,12 +17146,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_215()
+	FINISH_204()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_216()
+	STORE_205()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -18583,7 +17159,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_217(off)
+#define DOTS(off) DOTS_206(off)
 // func mulFastE2M1VNNIx6(a *mulArgs)
 TEXT ·mulFastE2M1VNNIx6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -18602,46 +17178,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_218()
+	CLEAR_207()
 group:
-	CLEAR_50()
+	CLEAR_53()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_279() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
-	VPSHUFB Z25, Z31, Z25; \
-	VPDPBUSD.BCST 8(R14), Z25, Z0; \
-	VPDPBUSD.BCST 12(R14), Z25, Z1; \
-	VPDPBUSD.BCST 16(R14), Z25, Z2; \
-	VPDPBUSD.BCST 20(R14), Z25, Z3; \
-	VPDPBUSD.BCST 24(R14), Z25, Z4; \
-	VPDPBUSD.BCST 28(R14), Z25, Z5; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_279()
+	CODES_80()
+	HIGH_208()
 	JNE high
-	SHIFT_52()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_55()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_274()
+	PART_250()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -18661,12 +17214,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_220()
+	FINISH_209()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_221()
+	STORE_210()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -18674,7 +17227,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_222(off)
+#define DOTS(off) DOTS_211(off)
 // func mulFastE2M1VNNIx7(a *mulArgs)
 TEXT ·mulFastE2M1VNNIx7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -18693,47 +17246,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_223()
+	CLEAR_212()
 group:
-	CLEAR_59()
+	CLEAR_62()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_280() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
-	VPSHUFB Z25, Z31, Z25; \
-	VPDPBUSD.BCST 8(R14), Z25, Z0; \
-	VPDPBUSD.BCST 12(R14), Z25, Z1; \
-	VPDPBUSD.BCST 16(R14), Z25, Z2; \
-	VPDPBUSD.BCST 20(R14), Z25, Z3; \
-	VPDPBUSD.BCST 24(R14), Z25, Z4; \
-	VPDPBUSD.BCST 28(R14), Z25, Z5; \
-	VPDPBUSD.BCST 32(R14), Z25, Z6; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_280()
+	CODES_80()
+	HIGH_213()
 	JNE high
-	SHIFT_61()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_64()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_274()
+	PART_250()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -18753,12 +17282,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_225()
+	FINISH_214()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_226()
+	STORE_215()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -18766,7 +17295,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_227(off)
+#define DOTS(off) DOTS_216(off)
 // func mulFastE2M1VNNIx8(a *mulArgs)
 TEXT ·mulFastE2M1VNNIx8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -18785,48 +17314,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_228()
+	CLEAR_217()
 group:
-	CLEAR_68()
+	CLEAR_71()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_281() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
-	VPSHUFB Z25, Z31, Z25; \
-	VPDPBUSD.BCST 8(R14), Z25, Z0; \
-	VPDPBUSD.BCST 12(R14), Z25, Z1; \
-	VPDPBUSD.BCST 16(R14), Z25, Z2; \
-	VPDPBUSD.BCST 20(R14), Z25, Z3; \
-	VPDPBUSD.BCST 24(R14), Z25, Z4; \
-	VPDPBUSD.BCST 28(R14), Z25, Z5; \
-	VPDPBUSD.BCST 32(R14), Z25, Z6; \
-	VPDPBUSD.BCST 36(R14), Z25, Z7; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_281()
+	CODES_80()
+	HIGH_218()
 	JNE high
-	SHIFT_70()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_73()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_274()
+	PART_250()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -18846,12 +17350,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_230()
+	FINISH_219()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_231()
+	STORE_220()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -18859,7 +17363,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_232(off)
+#define DOTS(off) DOTS_221(off)
 // func mulFastE2M1VNNIx9(a *mulArgs)
 TEXT ·mulFastE2M1VNNIx9(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -18879,49 +17383,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_233()
+	CLEAR_222()
 group:
-	CLEAR_234()
+	CLEAR_223()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_282() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
-	VPSHUFB Z25, Z31, Z25; \
-	VPDPBUSD.BCST 8(R14), Z25, Z0; \
-	VPDPBUSD.BCST 12(R14), Z25, Z1; \
-	VPDPBUSD.BCST 16(R14), Z25, Z2; \
-	VPDPBUSD.BCST 20(R14), Z25, Z3; \
-	VPDPBUSD.BCST 24(R14), Z25, Z4; \
-	VPDPBUSD.BCST 28(R14), Z25, Z5; \
-	VPDPBUSD.BCST 32(R14), Z25, Z6; \
-	VPDPBUSD.BCST 36(R14), Z25, Z7; \
-	VPDPBUSD.BCST 40(R14), Z25, Z8; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_282()
+	CODES_80()
+	HIGH_224()
 	JNE high
-	SHIFT_236()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_225()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_274()
+	PART_250()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -18942,12 +17420,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_237()
+	FINISH_226()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_238()
+	STORE_227()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -18955,7 +17433,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_239(off)
+#define DOTS(off) DOTS_228(off)
 // func mulFastE2M1VNNIx10(a *mulArgs)
 TEXT ·mulFastE2M1VNNIx10(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -18975,50 +17453,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_240()
+	CLEAR_229()
 group:
-	CLEAR_117()
+	CLEAR_106()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_283() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
-	VPSHUFB Z25, Z31, Z25; \
-	VPDPBUSD.BCST 8(R14), Z25, Z0; \
-	VPDPBUSD.BCST 12(R14), Z25, Z1; \
-	VPDPBUSD.BCST 16(R14), Z25, Z2; \
-	VPDPBUSD.BCST 20(R14), Z25, Z3; \
-	VPDPBUSD.BCST 24(R14), Z25, Z4; \
-	VPDPBUSD.BCST 28(R14), Z25, Z5; \
-	VPDPBUSD.BCST 32(R14), Z25, Z6; \
-	VPDPBUSD.BCST 36(R14), Z25, Z7; \
-	VPDPBUSD.BCST 40(R14), Z25, Z8; \
-	VPDPBUSD.BCST 44(R14), Z25, Z9; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_283()
+	CODES_80()
+	HIGH_230()
 	JNE high
-	SHIFT_242()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_231()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_274()
+	PART_250()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -19039,12 +17490,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_243()
+	FINISH_232()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_244()
+	STORE_233()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -19052,7 +17503,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_245(off)
+#define DOTS(off) DOTS_234(off)
 // func mulFastE2M1VNNIx11(a *mulArgs)
 TEXT ·mulFastE2M1VNNIx11(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -19072,51 +17523,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_246()
+	CLEAR_235()
 group:
-	CLEAR_247()
+	CLEAR_236()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_284() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
-	VPSHUFB Z25, Z31, Z25; \
-	VPDPBUSD.BCST 8(R14), Z25, Z0; \
-	VPDPBUSD.BCST 12(R14), Z25, Z1; \
-	VPDPBUSD.BCST 16(R14), Z25, Z2; \
-	VPDPBUSD.BCST 20(R14), Z25, Z3; \
-	VPDPBUSD.BCST 24(R14), Z25, Z4; \
-	VPDPBUSD.BCST 28(R14), Z25, Z5; \
-	VPDPBUSD.BCST 32(R14), Z25, Z6; \
-	VPDPBUSD.BCST 36(R14), Z25, Z7; \
-	VPDPBUSD.BCST 40(R14), Z25, Z8; \
-	VPDPBUSD.BCST 44(R14), Z25, Z9; \
-	VPDPBUSD.BCST 48(R14), Z25, Z10; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_284()
+	CODES_80()
+	HIGH_237()
 	JNE high
-	SHIFT_249()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_238()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_274()
+	PART_250()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -19137,12 +17560,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_250()
+	FINISH_239()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_251()
+	STORE_240()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -19150,7 +17573,7 @@ scaled:
 	RET
 
 #undef DOTS
-#define DOTS(off) DOTS_252(off)
+#define DOTS(off) DOTS_241(off)
 // func mulFastE2M1VNNIx12(a *mulArgs)
 TEXT ·mulFastE2M1VNNIx12(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
@@ -19170,52 +17593,23 @@ panel:
 	MOVQ mulArgs_scale(AX), R10
 	MOVQ mulArgs_sum(AX), R11
 	SUBQ R10, R11
-	CLEAR_253()
+	CLEAR_242()
 group:
-	CLEAR_123()
+	CLEAR_112()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_5()
 	JEQ started
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_6()
 high:
-#define HIGH_285() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X27; \
-	MOVL 0(CX), CX; \
-	VMOVDQU64 0(SI)(CX*1), Z25; \
-	VPSRLW X27, Z25, Z25; \
-	VPANDD Z30, Z25, Z25; \
-	VPSHUFB Z25, Z31, Z25; \
-	VPDPBUSD.BCST 8(R14), Z25, Z0; \
-	VPDPBUSD.BCST 12(R14), Z25, Z1; \
-	VPDPBUSD.BCST 16(R14), Z25, Z2; \
-	VPDPBUSD.BCST 20(R14), Z25, Z3; \
-	VPDPBUSD.BCST 24(R14), Z25, Z4; \
-	VPDPBUSD.BCST 28(R14), Z25, Z5; \
-	VPDPBUSD.BCST 32(R14), Z25, Z6; \
-	VPDPBUSD.BCST 36(R14), Z25, Z7; \
-	VPDPBUSD.BCST 40(R14), Z25, Z8; \
-	VPDPBUSD.BCST 44(R14), Z25, Z9; \
-	VPDPBUSD.BCST 48(R14), Z25, Z10; \
-	VPDPBUSD.BCST 52(R14), Z25, Z11; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_285()
+	CODES_80()
+	HIGH_243()
 	JNE high
-	SHIFT_255()
-	MOVQ ·weightsAhead(SB), R14
+	SHIFT_244()
 started:
 	MOVQ mulArgs_lines(AX), CX
 part:
-	PART_274()
+	PART_250()
 	ADDQ $256, SI
 	ADDQ $32, DX
 	ADDQ $32, R15
@@ -19236,12 +17630,12 @@ wide:
 	ADDQ $128, SI
 scaled:
 	MOVQ R10, CX
-	FINISH_256()
+	FINISH_245()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
 	MOVQ DI, CX
-	STORE_257()
+	STORE_246()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -19300,7 +17694,7 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-	STORE_179()
+	STORE_168()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -19369,7 +17763,7 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-	STORE_180()
+	STORE_169()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -19449,7 +17843,7 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-	STORE_181()
+	STORE_170()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -19540,7 +17934,7 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-	STORE_182()
+	STORE_171()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -19644,7 +18038,7 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-	STORE_183()
+	STORE_172()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -19759,7 +18153,7 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-	STORE_184()
+	STORE_173()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -19885,7 +18279,7 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-	STORE_185()
+	STORE_174()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -20022,7 +18416,7 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-	STORE_186()
+	STORE_175()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -20172,7 +18566,7 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-	STORE_187()
+	STORE_176()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -20333,7 +18727,7 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-	STORE_188()
+	STORE_177()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -20505,7 +18899,7 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-	STORE_189()
+	STORE_178()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel
@@ -20688,7 +19082,7 @@ group:
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group
-	STORE_190()
+	STORE_179()
 	ADDQ $64, DI
 	DECQ mulArgs_panels(AX)
 	JNZ panel

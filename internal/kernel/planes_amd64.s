@@ -165,14 +165,18 @@ group0:
 	CLEAR_1()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
+#define HEAD_2() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX; \
+	MOVL (R10)(CX*1), CX; \
 	TESTL CX, CX
+	HEAD_2()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
+#define RECORD_3() \
+	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14; \
 	ADDQ CX, R14
+	RECORD_3()
 high0:
-#define HIGH_2() \
+#define CODES_4() \
 	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
 	MOVL (R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
@@ -188,7 +192,9 @@ high0:
 	MOVL 0(CX), CX; \
 	VMOVDQU 32(SI)(CX*1), Y9; \
 	VPSRLW X11, Y9, Y9; \
-	VPAND plane3<>(SB), Y9, Y9; \
+	VPAND plane3<>(SB), Y9, Y9
+	CODES_4()
+#define HIGH_5() \
 	VPBROADCASTD 8(R14), Y11; \
 	VPMADDUBSW Y11, Y8, Y12; \
 	VPMADDWD ones<>(SB), Y12, Y12; \
@@ -200,12 +206,12 @@ high0:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_2()
+	HIGH_5()
 	JNE high0
-#define SHIFT_3() \
+#define SHIFT_6() \
 	VPSLLD $8, Y4, Y4; \
 	VPSLLD $8, Y5, Y5
-	SHIFT_3()
+	SHIFT_6()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
@@ -318,7 +324,7 @@ wide0:
 	VMOVUPS 96(SI), Y7
 	ADDQ $128, SI
 scaled0:
-#define FINISH_4() \
+#define FINISH_7() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX)(R11*1), Y8; \
@@ -337,7 +343,7 @@ scaled0:
 	VCVTDQ2PS Y1, Y1; \
 	VFMADD231PS Y1, Y8, Y9; \
 	VMOVUPS Y9, 32(R14)
-	FINISH_4()
+	FINISH_7()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -364,7 +370,7 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-#define CLEARY_5() \
+#define CLEARY_8() \
 	VPXOR Y0, Y0, Y0; \
 	LEAQ (DI), R14; \
 	VMOVUPS Y0, 0(R14); \
@@ -372,40 +378,22 @@ panel:
 	ADDQ mulArgs_yStride(AX), R14; \
 	VMOVUPS Y0, 0(R14); \
 	VMOVUPS Y0, 32(R14)
-	CLEARY_5()
+	CLEARY_8()
 group0:
-#define CLEAR_6() \
+#define CLEAR_9() \
 	VPXOR Y4, Y4, Y4; \
 	VPXOR Y5, Y5, Y5; \
 	VPXOR Y6, Y6, Y6; \
 	VPXOR Y7, Y7, Y7
-	CLEAR_6()
+	CLEAR_9()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_2()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_3()
 high0:
-#define HIGH_7() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 0(SI)(CX*1), Y8; \
-	VPSRLW X11, Y8, Y8; \
-	VPAND plane3<>(SB), Y8, Y8; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 32(SI)(CX*1), Y9; \
-	VPSRLW X11, Y9, Y9; \
-	VPAND plane3<>(SB), Y9, Y9; \
+	CODES_4()
+#define HIGH_10() \
 	VPBROADCASTD 8(R14), Y11; \
 	VPMADDUBSW Y11, Y8, Y12; \
 	VPMADDWD ones<>(SB), Y12, Y12; \
@@ -424,14 +412,14 @@ high0:
 	MOVL 4(R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
 	TESTL CX, CX
-	HIGH_7()
+	HIGH_10()
 	JNE high0
-#define SHIFT_8() \
+#define SHIFT_11() \
 	VPSLLD $8, Y4, Y4; \
 	VPSLLD $8, Y5, Y5; \
 	VPSLLD $8, Y6, Y6; \
 	VPSLLD $8, Y7, Y7
-	SHIFT_8()
+	SHIFT_11()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
@@ -588,7 +576,7 @@ wide0:
 	VMOVUPS 96(SI), Y7
 	ADDQ $128, SI
 scaled0:
-#define FINISH_9() \
+#define FINISH_12() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX)(R11*1), Y8; \
@@ -625,7 +613,7 @@ scaled0:
 	VCVTDQ2PS Y3, Y3; \
 	VFMADD231PS Y3, Y8, Y9; \
 	VMOVUPS Y9, 32(R14)
-	FINISH_9()
+	FINISH_12()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -658,14 +646,11 @@ group0:
 	CLEAR_1()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_2()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_3()
 high0:
-#define HIGH_10() \
+#define CODES_13() \
 	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
 	MOVL (R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
@@ -703,21 +688,11 @@ high0:
 	VPSRLW X11, Y10, Y10; \
 	VPSLLW X12, Y10, Y10; \
 	VPAND plane4<>(SB), Y10, Y10; \
-	VPOR Y10, Y9, Y9; \
-	VPBROADCASTD 8(R14), Y11; \
-	VPMADDUBSW Y11, Y8, Y12; \
-	VPMADDWD ones<>(SB), Y12, Y12; \
-	VPADDD Y12, Y4, Y4; \
-	VPMADDUBSW Y11, Y9, Y12; \
-	VPMADDWD ones<>(SB), Y12, Y12; \
-	VPADDD Y12, Y5, Y5; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_10()
+	VPOR Y10, Y9, Y9
+	CODES_13()
+	HIGH_5()
 	JNE high0
-	SHIFT_3()
+	SHIFT_6()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
@@ -891,7 +866,7 @@ wide0:
 	VMOVUPS 96(SI), Y7
 	ADDQ $128, SI
 scaled0:
-	FINISH_4()
+	FINISH_7()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -919,78 +894,19 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-	CLEARY_5()
+	CLEARY_8()
 group0:
-	CLEAR_6()
+	CLEAR_9()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_2()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_3()
 high0:
-#define HIGH_11() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 0(SI)(CX*1), Y8; \
-	VPSRLW X11, Y8, Y8; \
-	VPAND plane3<>(SB), Y8, Y8; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X11; \
-	VMOVD 16(CX), X12; \
-	MOVL 4(CX), CX; \
-	VMOVDQU 0(SI)(CX*1), Y10; \
-	VPSRLW X11, Y10, Y10; \
-	VPSLLW X12, Y10, Y10; \
-	VPAND plane4<>(SB), Y10, Y10; \
-	VPOR Y10, Y8, Y8; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 32(SI)(CX*1), Y9; \
-	VPSRLW X11, Y9, Y9; \
-	VPAND plane3<>(SB), Y9, Y9; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X11; \
-	VMOVD 16(CX), X12; \
-	MOVL 4(CX), CX; \
-	VMOVDQU 32(SI)(CX*1), Y10; \
-	VPSRLW X11, Y10, Y10; \
-	VPSLLW X12, Y10, Y10; \
-	VPAND plane4<>(SB), Y10, Y10; \
-	VPOR Y10, Y9, Y9; \
-	VPBROADCASTD 8(R14), Y11; \
-	VPMADDUBSW Y11, Y8, Y12; \
-	VPMADDWD ones<>(SB), Y12, Y12; \
-	VPADDD Y12, Y4, Y4; \
-	VPMADDUBSW Y11, Y9, Y12; \
-	VPMADDWD ones<>(SB), Y12, Y12; \
-	VPADDD Y12, Y5, Y5; \
-	VPBROADCASTD 12(R14), Y11; \
-	VPMADDUBSW Y11, Y8, Y12; \
-	VPMADDWD ones<>(SB), Y12, Y12; \
-	VPADDD Y12, Y6, Y6; \
-	VPMADDUBSW Y11, Y9, Y12; \
-	VPMADDWD ones<>(SB), Y12, Y12; \
-	VPADDD Y12, Y7, Y7; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_11()
+	CODES_13()
+	HIGH_10()
 	JNE high0
-	SHIFT_8()
+	SHIFT_11()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
@@ -1208,7 +1124,7 @@ wide0:
 	VMOVUPS 96(SI), Y7
 	ADDQ $128, SI
 scaled0:
-	FINISH_9()
+	FINISH_12()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -1241,14 +1157,11 @@ group0:
 	CLEAR_1()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_2()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_3()
 high0:
-#define HIGH_12() \
+#define CODES_14() \
 	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
 	MOVL (R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
@@ -1286,21 +1199,11 @@ high0:
 	VPSRLW X11, Y10, Y10; \
 	VPSLLW X12, Y10, Y10; \
 	VPAND plane16<>(SB), Y10, Y10; \
-	VPOR Y10, Y9, Y9; \
-	VPBROADCASTD 8(R14), Y11; \
-	VPMADDUBSW Y11, Y8, Y12; \
-	VPMADDWD ones<>(SB), Y12, Y12; \
-	VPADDD Y12, Y4, Y4; \
-	VPMADDUBSW Y11, Y9, Y12; \
-	VPMADDWD ones<>(SB), Y12, Y12; \
-	VPADDD Y12, Y5, Y5; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_12()
+	VPOR Y10, Y9, Y9
+	CODES_14()
+	HIGH_5()
 	JNE high0
-	SHIFT_3()
+	SHIFT_6()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
@@ -1470,7 +1373,7 @@ wide0:
 	VMOVUPS 96(SI), Y7
 	ADDQ $128, SI
 scaled0:
-	FINISH_4()
+	FINISH_7()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -1498,78 +1401,19 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-	CLEARY_5()
+	CLEARY_8()
 group0:
-	CLEAR_6()
+	CLEAR_9()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_2()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_3()
 high0:
-#define HIGH_13() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 0(SI)(CX*1), Y8; \
-	VPSRLW X11, Y8, Y8; \
-	VPAND plane15<>(SB), Y8, Y8; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X11; \
-	VMOVD 16(CX), X12; \
-	MOVL 4(CX), CX; \
-	VMOVDQU 0(SI)(CX*1), Y10; \
-	VPSRLW X11, Y10, Y10; \
-	VPSLLW X12, Y10, Y10; \
-	VPAND plane16<>(SB), Y10, Y10; \
-	VPOR Y10, Y8, Y8; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 32(SI)(CX*1), Y9; \
-	VPSRLW X11, Y9, Y9; \
-	VPAND plane15<>(SB), Y9, Y9; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X11; \
-	VMOVD 16(CX), X12; \
-	MOVL 4(CX), CX; \
-	VMOVDQU 32(SI)(CX*1), Y10; \
-	VPSRLW X11, Y10, Y10; \
-	VPSLLW X12, Y10, Y10; \
-	VPAND plane16<>(SB), Y10, Y10; \
-	VPOR Y10, Y9, Y9; \
-	VPBROADCASTD 8(R14), Y11; \
-	VPMADDUBSW Y11, Y8, Y12; \
-	VPMADDWD ones<>(SB), Y12, Y12; \
-	VPADDD Y12, Y4, Y4; \
-	VPMADDUBSW Y11, Y9, Y12; \
-	VPMADDWD ones<>(SB), Y12, Y12; \
-	VPADDD Y12, Y5, Y5; \
-	VPBROADCASTD 12(R14), Y11; \
-	VPMADDUBSW Y11, Y8, Y12; \
-	VPMADDWD ones<>(SB), Y12, Y12; \
-	VPADDD Y12, Y6, Y6; \
-	VPMADDUBSW Y11, Y9, Y12; \
-	VPMADDWD ones<>(SB), Y12, Y12; \
-	VPADDD Y12, Y7, Y7; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_13()
+	CODES_14()
+	HIGH_10()
 	JNE high0
-	SHIFT_8()
+	SHIFT_11()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
@@ -1785,7 +1629,7 @@ wide0:
 	VMOVUPS 96(SI), Y7
 	ADDQ $128, SI
 scaled0:
-	FINISH_9()
+	FINISH_12()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -1818,14 +1662,11 @@ group0:
 	CLEAR_1()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_2()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_3()
 high0:
-#define HIGH_14() \
+#define CODES_15() \
 	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
 	MOVL (R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
@@ -1863,21 +1704,11 @@ high0:
 	VPSRLW X11, Y10, Y10; \
 	VPSLLW X12, Y10, Y10; \
 	VPAND plane48<>(SB), Y10, Y10; \
-	VPOR Y10, Y9, Y9; \
-	VPBROADCASTD 8(R14), Y11; \
-	VPMADDUBSW Y11, Y8, Y12; \
-	VPMADDWD ones<>(SB), Y12, Y12; \
-	VPADDD Y12, Y4, Y4; \
-	VPMADDUBSW Y11, Y9, Y12; \
-	VPMADDWD ones<>(SB), Y12, Y12; \
-	VPADDD Y12, Y5, Y5; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_14()
+	VPOR Y10, Y9, Y9
+	CODES_15()
+	HIGH_5()
 	JNE high0
-	SHIFT_3()
+	SHIFT_6()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
@@ -2048,7 +1879,7 @@ wide0:
 	VMOVUPS 96(SI), Y7
 	ADDQ $128, SI
 scaled0:
-	FINISH_4()
+	FINISH_7()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -2076,78 +1907,19 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-	CLEARY_5()
+	CLEARY_8()
 group0:
-	CLEAR_6()
+	CLEAR_9()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_2()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_3()
 high0:
-#define HIGH_15() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 0(SI)(CX*1), Y8; \
-	VPSRLW X11, Y8, Y8; \
-	VPAND plane15<>(SB), Y8, Y8; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X11; \
-	VMOVD 16(CX), X12; \
-	MOVL 4(CX), CX; \
-	VMOVDQU 0(SI)(CX*1), Y10; \
-	VPSRLW X11, Y10, Y10; \
-	VPSLLW X12, Y10, Y10; \
-	VPAND plane48<>(SB), Y10, Y10; \
-	VPOR Y10, Y8, Y8; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 32(SI)(CX*1), Y9; \
-	VPSRLW X11, Y9, Y9; \
-	VPAND plane15<>(SB), Y9, Y9; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 12(CX), X11; \
-	VMOVD 16(CX), X12; \
-	MOVL 4(CX), CX; \
-	VMOVDQU 32(SI)(CX*1), Y10; \
-	VPSRLW X11, Y10, Y10; \
-	VPSLLW X12, Y10, Y10; \
-	VPAND plane48<>(SB), Y10, Y10; \
-	VPOR Y10, Y9, Y9; \
-	VPBROADCASTD 8(R14), Y11; \
-	VPMADDUBSW Y11, Y8, Y12; \
-	VPMADDWD ones<>(SB), Y12, Y12; \
-	VPADDD Y12, Y4, Y4; \
-	VPMADDUBSW Y11, Y9, Y12; \
-	VPMADDWD ones<>(SB), Y12, Y12; \
-	VPADDD Y12, Y5, Y5; \
-	VPBROADCASTD 12(R14), Y11; \
-	VPMADDUBSW Y11, Y8, Y12; \
-	VPMADDWD ones<>(SB), Y12, Y12; \
-	VPADDD Y12, Y6, Y6; \
-	VPMADDUBSW Y11, Y9, Y12; \
-	VPMADDWD ones<>(SB), Y12, Y12; \
-	VPADDD Y12, Y7, Y7; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_15()
+	CODES_15()
+	HIGH_10()
 	JNE high0
-	SHIFT_8()
+	SHIFT_11()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
@@ -2368,7 +2140,7 @@ wide0:
 	VMOVUPS 96(SI), Y7
 	ADDQ $128, SI
 scaled0:
-	FINISH_9()
+	FINISH_12()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -2401,14 +2173,11 @@ group0:
 	CLEAR_1()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_2()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_3()
 high0:
-#define HIGH_16() \
+#define CODES_16() \
 	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
 	MOVL (R14)(CX*1), CX; \
 	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
@@ -2428,21 +2197,11 @@ high0:
 	VPSRLW X11, Y9, Y9; \
 	VPAND plane15<>(SB), Y9, Y9; \
 	VMOVDQU e2m1<>(SB), Y10; \
-	VPSHUFB Y9, Y10, Y9; \
-	VPBROADCASTD 8(R14), Y11; \
-	VPMADDUBSW Y11, Y8, Y12; \
-	VPMADDWD ones<>(SB), Y12, Y12; \
-	VPADDD Y12, Y4, Y4; \
-	VPMADDUBSW Y11, Y9, Y12; \
-	VPMADDWD ones<>(SB), Y12, Y12; \
-	VPADDD Y12, Y5, Y5; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_16()
+	VPSHUFB Y9, Y10, Y9
+	CODES_16()
+	HIGH_5()
 	JNE high0
-	SHIFT_3()
+	SHIFT_6()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
@@ -2567,7 +2326,7 @@ wide0:
 	VMOVUPS 96(SI), Y7
 	ADDQ $128, SI
 scaled0:
-	FINISH_4()
+	FINISH_7()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -2595,60 +2354,19 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-	CLEARY_5()
+	CLEARY_8()
 group0:
-	CLEAR_6()
+	CLEAR_9()
 	CMPQ mulArgs_outlierArgs+outlierArgs_records(AX), $0
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_heads(AX), CX
-	MOVL (R10)(CX*1), CX
-	TESTL CX, CX
+	HEAD_2()
 	JEQ started0
-	MOVQ mulArgs_outlierArgs+outlierArgs_records(AX), R14
-	ADDQ CX, R14
+	RECORD_3()
 high0:
-#define HIGH_17() \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 0(SI)(CX*1), Y8; \
-	VPSRLW X11, Y8, Y8; \
-	VPAND plane15<>(SB), Y8, Y8; \
-	VMOVDQU e2m1<>(SB), Y10; \
-	VPSHUFB Y8, Y10, Y8; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL (R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_places(AX), CX; \
-	VMOVD 8(CX), X11; \
-	MOVL 0(CX), CX; \
-	VMOVDQU 32(SI)(CX*1), Y9; \
-	VPSRLW X11, Y9, Y9; \
-	VPAND plane15<>(SB), Y9, Y9; \
-	VMOVDQU e2m1<>(SB), Y10; \
-	VPSHUFB Y9, Y10, Y9; \
-	VPBROADCASTD 8(R14), Y11; \
-	VPMADDUBSW Y11, Y8, Y12; \
-	VPMADDWD ones<>(SB), Y12, Y12; \
-	VPADDD Y12, Y4, Y4; \
-	VPMADDUBSW Y11, Y9, Y12; \
-	VPMADDWD ones<>(SB), Y12, Y12; \
-	VPADDD Y12, Y5, Y5; \
-	VPBROADCASTD 12(R14), Y11; \
-	VPMADDUBSW Y11, Y8, Y12; \
-	VPMADDWD ones<>(SB), Y12, Y12; \
-	VPADDD Y12, Y6, Y6; \
-	VPMADDUBSW Y11, Y9, Y12; \
-	VPMADDWD ones<>(SB), Y12, Y12; \
-	VPADDD Y12, Y7, Y7; \
-	MOVQ mulArgs_outlierArgs+outlierArgs_back(AX), CX; \
-	MOVL 4(R14)(CX*1), CX; \
-	ADDQ mulArgs_outlierArgs+outlierArgs_record(AX), R14; \
-	TESTL CX, CX
-	HIGH_17()
+	CODES_16()
+	HIGH_10()
 	JNE high0
-	SHIFT_8()
+	SHIFT_11()
 started0:
 	MOVQ mulArgs_lines(AX), CX
 part0:
@@ -2819,7 +2537,7 @@ wide0:
 	VMOVUPS 96(SI), Y7
 	ADDQ $128, SI
 scaled0:
-	FINISH_9()
+	FINISH_12()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -2846,12 +2564,12 @@ panel:
 	CLEARY_0()
 group0:
 	MOVQ mulArgs_lines(AX), CX
-#define CLEAR_18() \
+#define CLEAR_17() \
 	VPXOR Y0, Y0, Y0; \
 	VPXOR Y1, Y1, Y1; \
 	VPXOR Y2, Y2, Y2; \
 	VPXOR Y3, Y3, Y3
-	CLEAR_18()
+	CLEAR_17()
 part0:
 	PREFETCHT0 2048(SI)
 	VPAND 0(SI), Y12, Y8
@@ -3155,10 +2873,10 @@ part0:
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-#define ADD_19() \
+#define ADD_18() \
 	VADDPS Y1, Y0, Y0; \
 	VADDPS Y3, Y2, Y2
-	ADD_19()
+	ADD_18()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Y8
@@ -3178,7 +2896,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-#define FINISH_20() \
+#define FINISH_19() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Y15; \
@@ -3190,7 +2908,7 @@ scaled0:
 	VFMADD231PS Y15, Y11, Y3; \
 	VFMADD231PS Y2, Y9, Y3; \
 	VMOVUPS Y3, 32(R14)
-	FINISH_20()
+	FINISH_19()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -3214,10 +2932,10 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_5()
+	CLEARY_8()
 group0:
 	MOVQ mulArgs_lines(AX), CX
-#define CLEAR_21() \
+#define CLEAR_20() \
 	VPXOR Y0, Y0, Y0; \
 	VPXOR Y1, Y1, Y1; \
 	VPXOR Y2, Y2, Y2; \
@@ -3226,7 +2944,7 @@ group0:
 	VPXOR Y5, Y5, Y5; \
 	VPXOR Y6, Y6, Y6; \
 	VPXOR Y7, Y7, Y7
-	CLEAR_21()
+	CLEAR_20()
 part0:
 	PREFETCHT0 2048(SI)
 	VPAND 0(SI), Y12, Y8
@@ -3626,12 +3344,12 @@ part0:
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-#define ADD_22() \
+#define ADD_21() \
 	VADDPS Y1, Y0, Y0; \
 	VADDPS Y3, Y2, Y2; \
 	VADDPS Y5, Y4, Y4; \
 	VADDPS Y7, Y6, Y6
-	ADD_22()
+	ADD_21()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Y8
@@ -3651,7 +3369,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-#define FINISH_23() \
+#define FINISH_22() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VBROADCASTSS (CX), Y15; \
@@ -3674,7 +3392,7 @@ scaled0:
 	VFMADD231PS Y15, Y11, Y7; \
 	VFMADD231PS Y6, Y9, Y7; \
 	VMOVUPS Y7, 32(R14)
-	FINISH_23()
+	FINISH_22()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -3702,7 +3420,7 @@ panel:
 	CLEARY_0()
 group0:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_18()
+	CLEAR_17()
 part0:
 	PREFETCHT0 2048(SI)
 	VPAND 0(SI), Y12, Y8
@@ -4067,7 +3785,7 @@ part0:
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-	ADD_19()
+	ADD_18()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Y8
@@ -4087,7 +3805,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_20()
+	FINISH_19()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -4112,10 +3830,10 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_5()
+	CLEARY_8()
 group0:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_21()
+	CLEAR_20()
 part0:
 	PREFETCHT0 2048(SI)
 	VPAND 0(SI), Y12, Y8
@@ -4576,7 +4294,7 @@ part0:
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-	ADD_22()
+	ADD_21()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Y8
@@ -4596,7 +4314,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_23()
+	FINISH_22()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -4624,7 +4342,7 @@ panel:
 	CLEARY_0()
 group0:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_18()
+	CLEAR_17()
 part0:
 	PREFETCHT0 2048(SI)
 	VPAND 0(SI), Y12, Y8
@@ -4983,7 +4701,7 @@ part0:
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-	ADD_19()
+	ADD_18()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Y8
@@ -5003,7 +4721,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_20()
+	FINISH_19()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -5028,10 +4746,10 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_5()
+	CLEARY_8()
 group0:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_21()
+	CLEAR_20()
 part0:
 	PREFETCHT0 2048(SI)
 	VPAND 0(SI), Y12, Y8
@@ -5486,7 +5204,7 @@ part0:
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-	ADD_22()
+	ADD_21()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Y8
@@ -5506,7 +5224,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_23()
+	FINISH_22()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -5534,7 +5252,7 @@ panel:
 	CLEARY_0()
 group0:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_18()
+	CLEAR_17()
 part0:
 	PREFETCHT0 2048(SI)
 	VPAND 0(SI), Y12, Y8
@@ -5890,7 +5608,7 @@ part0:
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-	ADD_19()
+	ADD_18()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Y8
@@ -5910,7 +5628,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_20()
+	FINISH_19()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -5935,10 +5653,10 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_5()
+	CLEARY_8()
 group0:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_21()
+	CLEAR_20()
 part0:
 	PREFETCHT0 2048(SI)
 	VPAND 0(SI), Y12, Y8
@@ -6390,7 +6108,7 @@ part0:
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-	ADD_22()
+	ADD_21()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Y8
@@ -6410,7 +6128,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_23()
+	FINISH_22()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -6438,7 +6156,7 @@ panel:
 	CLEARY_0()
 group0:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_18()
+	CLEAR_17()
 part0:
 	PREFETCHT0 2048(SI)
 	VPAND 0(SI), Y12, Y8
@@ -6752,7 +6470,7 @@ part0:
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-	ADD_19()
+	ADD_18()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Y8
@@ -6772,7 +6490,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_20()
+	FINISH_19()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -6797,10 +6515,10 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_5()
+	CLEARY_8()
 group0:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_21()
+	CLEAR_20()
 part0:
 	PREFETCHT0 2048(SI)
 	VPAND 0(SI), Y12, Y8
@@ -7210,7 +6928,7 @@ part0:
 	ADDQ $128, DX
 	DECQ CX
 	JNZ part0
-	ADD_22()
+	ADD_21()
 	CMPQ mulArgs_wide(AX), $0
 	JNE wide0
 	VPMOVZXWD 0(SI), Y8
@@ -7230,7 +6948,7 @@ wide0:
 	VMOVUPS 96(SI), Y11
 	ADDQ $128, SI
 scaled0:
-	FINISH_23()
+	FINISH_22()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -7258,7 +6976,7 @@ panel:
 	CLEARY_0()
 group0:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_18()
+	CLEAR_17()
 part0:
 	PREFETCHT0 2048(SI)
 	VPAND 0(SI), Y12, Y8
@@ -7428,13 +7146,13 @@ part0:
 	ADDQ $64, DX
 	DECQ CX
 	JNZ part0
-	ADD_19()
+	ADD_18()
 	VPMOVZXWD 0(SI), Y8
 	VPSLLD $16, Y8, Y8
 	VPMOVZXWD 16(SI), Y9
 	VPSLLD $16, Y9, Y9
 	ADDQ $32, SI
-#define FINISH_24() \
+#define FINISH_23() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Y1; \
@@ -7443,7 +7161,7 @@ part0:
 	VMOVUPS 32(R14), Y3; \
 	VFMADD231PS Y2, Y9, Y3; \
 	VMOVUPS Y3, 32(R14)
-	FINISH_24()
+	FINISH_23()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -7468,10 +7186,10 @@ panel:
 	MOVQ mulArgs_x(AX), DX
 	MOVQ mulArgs_groups(AX), BX
 	MOVQ mulArgs_sum(AX), R10
-	CLEARY_5()
+	CLEARY_8()
 group0:
 	MOVQ mulArgs_lines(AX), CX
-	CLEAR_21()
+	CLEAR_20()
 part0:
 	PREFETCHT0 2048(SI)
 	VPAND 0(SI), Y12, Y8
@@ -7689,13 +7407,13 @@ part0:
 	ADDQ $64, DX
 	DECQ CX
 	JNZ part0
-	ADD_22()
+	ADD_21()
 	VPMOVZXWD 0(SI), Y8
 	VPSLLD $16, Y8, Y8
 	VPMOVZXWD 16(SI), Y9
 	VPSLLD $16, Y9, Y9
 	ADDQ $32, SI
-#define FINISH_25() \
+#define FINISH_24() \
 	LEAQ (DI), R14; \
 	MOVQ R10, CX; \
 	VMOVUPS 0(R14), Y1; \
@@ -7712,7 +7430,7 @@ part0:
 	VMOVUPS 32(R14), Y7; \
 	VFMADD231PS Y6, Y9, Y7; \
 	VMOVUPS Y7, 32(R14)
-	FINISH_25()
+	FINISH_24()
 	ADDQ $4, R10
 	DECQ BX
 	JNZ group0
@@ -7851,9 +7569,9 @@ panel:
 	MOVQ mulArgs_offset(AX), R12
 	SUBQ R10, R11
 	SUBQ R10, R12
-	CLEARY_5()
+	CLEARY_8()
 group0:
-	CLEAR_6()
+	CLEAR_9()
 	MOVQ mulArgs_lines(AX), CX
 part0:
 	PREFETCHT0 2048(SI)

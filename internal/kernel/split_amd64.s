@@ -10,10 +10,10 @@
 DATA split<>+0(SB)/4, $0x7fffffff // all but the sign
 DATA split<>+4(SB)/4, $31         // quadBits
 DATA split<>+8(SB)/4, $0x42fe0000 // 127
-DATA split<>+12(SB)/4, $0x42fc0000 // mostOutlier
+DATA split<>+12(SB)/4, $0x42fc0000 // outlierReach
 DATA split<>+16(SB)/4, $128       // half of highUnit
 DATA split<>+20(SB)/4, $-127
-DATA split<>+24(SB)/4, $1
+DATA split<>+24(SB)/4, $8         // quads of a chunk
 GLOBL split<>(SB), RODATA|NOPTR, $28
 
 DATA quads8<>+0(SB)/4, $0
@@ -59,15 +59,12 @@ GLOBL bytes8<>(SB), RODATA|NOPTR, $32
 	VPCMPGTD     Y4, Y6, Y6     \
 	VPSUBD       Y6, Y5, Y5
 
-// CODES takes 8 columns, y being theirs: 256·high + code of those of quads that Y4 has chosen, at i of every lane. Sums are in Y8 and
-// Y9.
-#define CODES(off, i, y, high) \
+// CODES leaves 256·high + y of 8 columns; high parts are zeros in quads that are not chosen. Sums are in Y8 and Y9.
+#define CODES(off, y, high) \
 	VMULPS    off(SI), Y15, y   \
 	VCVTPS2DQ y, y              \
-	VPSHUFD   $(i*0x55), Y4, Y7 \
 	VPADDD    Y14, y, high      \
 	VPSRAD    $8, high, high    \
-	VPAND     Y7, high, high    \
 	VPSLLD    $8, high, Y7      \
 	VPSUBD    Y7, y, y          \
 	VPMAXSD   Y13, y, y         \
@@ -106,7 +103,6 @@ keys:
 	VMOVDQU   Y4, (SP)(R8*1)
 	VPMAXSD   Y4, Y12, Y12
 	VPBROADCASTD split<>+24(SB), Y0
-	VPSLLD    $3, Y0, Y0
 	VPADDD    Y0, Y13, Y13
 	ADDQ      $128, SI
 	ADDQ      $32, R8
@@ -119,7 +115,6 @@ keys:
 	VDIVSS       split<>+12(SB), X0, X0
 	VBROADCASTSS X0, Y11                    // the least that limits
 	VBROADCASTSS splitArgs_cost(AX), Y10
-	VPBROADCASTD split<>+24(SB), Y9
 	VPCMPEQD     Y8, Y8, Y8
 	VPSRLD       $1, Y8, Y8                 // the least cost: what is no number is more than any
 	XORQ         R8, R8
@@ -145,12 +140,8 @@ rank:
 	VPOR      Y14, Y4, Y0
 	VMAXPS    Y11, Y0, Y0
 	VMULPS    Y0, Y0, Y0
-	VPXOR     Y6, Y6, Y6
-	VPCMPEQD  Y6, Y5, Y6
-	VPADDD    Y9, Y5, Y5
 	VCVTDQ2PS Y5, Y5
 	VMULPS    Y10, Y5, Y5
-	VPANDN    Y5, Y6, Y5
 	VADDPS    Y5, Y0, Y0
 	VMOVDQU   Y0, 128(SP)(R8*1)
 	VPMINSD   Y0, Y8, Y8                    // numbers without a sign are in the order of their bits
@@ -181,7 +172,6 @@ best:
 chosen:
 	VMOVDQU   (SP)(R8*1), Y0
 	VPCMPGTD  Y12, Y0, Y0
-	VMOVDQU   Y0, (SP)(R8*1)
 	VPERMD    Y0, Y3, Y0
 	VMOVMSKPS Y0, R10
 	MOVQ      R8, CX
@@ -212,13 +202,12 @@ chosen:
 	XORQ   R8, R8
 
 codes:
-	VMOVDQU   (SP)(R8*1), Y4
-	CODES(0, 0, Y0, Y10)
-	CODES(32, 1, Y1, Y11)
+	CODES(0, Y0, Y10)
+	CODES(32, Y1, Y11)
 	VPACKSSDW Y1, Y0, Y0
 	VPACKSSDW Y11, Y10, Y10
-	CODES(64, 2, Y1, Y11)
-	CODES(96, 3, Y2, Y3)
+	CODES(64, Y1, Y11)
+	CODES(96, Y2, Y3)
 	VPACKSSDW Y2, Y1, Y1
 	VPACKSSDW Y3, Y11, Y11
 	VPACKSSWB Y1, Y0, Y0

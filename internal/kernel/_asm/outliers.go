@@ -22,21 +22,27 @@ func (r routine) start(a *asm, first, temp int, l string) {
 	}
 	a.o("CMPQ %s, $0", arg("mulArgs", "records"))
 	a.o("JEQ started%s", l)
-	a.o("MOVQ %s, CX", arg("mulArgs", "heads"))
-	a.o("MOVL (R10)(CX*1), CX")
-	a.o("TESTL CX, CX")
+	a.shared("HEAD", func() {
+		a.o("MOVQ %s, CX", arg("mulArgs", "heads"))
+		a.o("MOVL (R10)(CX*1), CX")
+		a.o("TESTL CX, CX")
+	})
 	a.o("JEQ started%s", l)
-	a.o("MOVQ %s, R14", arg("mulArgs", "records"))
-	a.o("ADDQ CX, R14")
+	a.shared("RECORD", func() {
+		a.o("MOVQ %s, R14", arg("mulArgs", "records"))
+		a.o("ADDQ CX, R14")
+	})
 	a.label("high" + l)
+	a.shared("CODES", func() { r.highCodes(a, temp) })
 	a.shared("HIGH", func() {
-		r.highCodes(a, temp)
 		r.highProducts(a, first, temp)
 		r.nextHigh(a, "mulArgs")
 	})
 	a.o("JNE high%s", l)
-	a.shared("SHIFT", func() { r.shiftHigh(a, first) })
-	r.ahead(a)
+	a.shared("SHIFT", func() {
+		r.shiftHigh(a, first)
+		r.ahead(a)
+	})
 	a.label("started" + l)
 }
 

@@ -365,8 +365,8 @@ func (t tall) partOf2(a *asm, first, add bool) {
 	}
 }
 
-// highs adds to the block's sums 256 times the products of high parts. R15 goes through the sums, R11 through the bytes, BX through
-// the heads.
+// highs adds to the block's sums 256 times the products of high parts. R15 goes through the sums, R11 through the bytes, BX
+// through the heads.
 func (t tall) highs(a *asm) {
 	a.o("CMPQ %s, $0", arg("wideArgs", "records"))
 	a.o("JEQ highsDone")

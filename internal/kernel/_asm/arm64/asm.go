@@ -141,7 +141,6 @@ var (
 	umaxp4s = three("umaxp", "4s", 0x6ea0a400)
 	cmhi    = three("cmhi", "4s", 0x6ea03400)
 	cmeq    = three("cmeq", "4s", 0x6ea08c00)
-	cmtst   = three("cmtst", "4s", 0x4ea08c00)
 	smax16b = three("smax", "16b", 0x4e206400)
 	addv    = op{0x4eb1b800, "addv s%d, v%d.4s"}
 	fminv   = op{0x6eb0f800, "fminv s%d, v%d.4s"}

@@ -65,7 +65,7 @@ func (a *asm) split(group int) {
 	fold(umax4s, func(i, d int) { a.v(orr, d, keys[i], number) })
 	a.v(umaxv, t[0], t[0])
 	a.dup(floor, t[0], 0)
-	a.constant(t[1], 0x42fc0000) // 126, mostOutlier
+	a.constant(t[1], 0x42fc0000) // 126, outlierReach
 	a.v(fdiv, floor, floor, t[1])
 	costs := b.take(vecs)
 	a.o("FMOVS splitArgs_cost(R0), F%d", t[1])
@@ -73,11 +73,8 @@ func (a *asm) split(group int) {
 		a.v(orr, c, keys[i], number)
 		a.v(fmax, c, c, floor)
 		a.v(fmul, c, c, c)
-		a.v(add4s, t[2], rank[i], one)
-		a.v(scvtf, t[2], t[2])
+		a.v(scvtf, t[2], rank[i])
 		a.e(fmulE, t[2], t[2], t[1], 0)
-		a.v(cmtst, t[3], rank[i], rank[i])
-		a.v(and, t[2], t[2], t[3])
 		a.v(fadd, c, c, t[2])
 	}
 	least := b.one()
