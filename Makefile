@@ -63,7 +63,7 @@ cross: ## does it still build where it will be used?
 # of what a kernel promises; the rest here are guard pages, parts of the backend's suite and a few architectures. MLX is left
 # out of the model tests because a program that can open libraries needs a dynamic linker for arm64.
 ARM64_CPUS    ?= max=i8mm cortex-a76=dotprod cortex-a57=neon
-ARM64_KERNELS := AsGeneric|IntegerSums|Exp|BF16|Quantize|RoPE|Softcap|Cache|Unseen|Use|Allocates|ReadBandwidth
+ARM64_KERNELS := AsGeneric|Outliers|Split|IntegerSums|Exp|BF16|Quantize|RoPE|Softcap|Cache|Unseen|Use|Allocates|ReadBandwidth
 ARM64_BACKEND := LinearGLU|Fused|Norms|RoPE|Attention|MLA|KVTypes|Recurrent
 ARM64_MODELS  := llama|gemma2|qwen3_moe|qwen3_next|mamba2
 

@@ -10,7 +10,7 @@ const (
 	Floats                    // float32
 	Fine                      // two int8 per group, the second for what the first leaves out: about 16 bits together
 	Half                      // bfloat16, for DenseBF16 alone
-	Outliers                  // int8 per group, 16 bits for the largest numbers of some groups: see outliers.go
+	Outliers                  // int8 per group, 15 bits for the largest numbers of some groups: see outliers.go
 )
 
 // forms is how many prepared rows an activation row takes.
@@ -26,8 +26,8 @@ func (p Precision) forms() int {
 //
 // Fast, per group: scale = max|x|/127, q = round to even of x·(127/max|x|), sum = scale·Σq. Groups whose largest value is below
 // 1e-30 count as zeros; a NaN makes the group's scale NaN. Fine is the same twice, rows 2i and 2i+1 of what follows: x, and x -
-// scale·q of the first. Outliers is Fast, but that x of the largest numbers of some groups is scale·(256·high + q), which sum is of
-// too. Floats, per group: sum = Σx in eight lanes, then pairwise. Half: x rounded to nearest even.
+// scale·q of the first. Outliers is Fast, but that x of the largest numbers of some groups is scale·(256·high + q), as sum has
+// it. Floats, per group: sum = Σx in eight lanes, then pairwise. Half: x rounded to nearest even.
 type Acts struct {
 	prec              Precision
 	rows, cols, group int

@@ -8,7 +8,7 @@ import (
 )
 
 // Outliers: a group of a row has one step for all its numbers, so that one large number takes the resolution of the others. Where
-// a group stands out of its row, its largest numbers therefore have 16 bits, 256·high + code, with a step that leaves 8 bits for
+// a group stands out of its row, its largest numbers therefore have 15 bits, 256·high + code, with a step that leaves 8 bits for
 // the others. Columns are chosen by quads, four of them, which is what products take at a time: these add the high parts of the
 // listed quads to a group's integer sum before anything is rounded.
 //
@@ -20,7 +20,7 @@ const (
 	leastOutlier = 2
 	// Numbers are at most outlierReach times what limits the codes, high parts at most 63: their products fit sums of 16 bits.
 	outlierReach = 126
-	highUnit    = 256
+	highUnit     = 256
 )
 
 // setOutliers fills row i: as Fast does, then again the groups that stand out.
@@ -55,7 +55,7 @@ type splitArgs struct {
 	all        int32 // Σ(256·high + q)
 }
 
-// split gives the largest numbers of group g of row i 16 bits if that is worth its cost.
+// split gives the largest numbers of group g of row i 15 bits if that is worth its cost.
 func (a *Acts) split(i, g int, x []float32, cost float32) {
 	from := i*a.stride + g*a.group
 	var s splitArgs

@@ -79,20 +79,14 @@ rank:
 	WORD $0x4ea81c0b // orr v11.16b, v0.16b, v8.16b
 	WORD $0x4e2af56b // fmax v11.4s, v11.4s, v10.4s
 	WORD $0x6e2bdd6b // fmul v11.4s, v11.4s, v11.4s
-	WORD $0x4ea98446 // add v6.4s, v2.4s, v9.4s
-	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d846 // scvtf v6.4s, v2.4s
 	WORD $0x4f8590c6 // fmul v6.4s, v6.4s, v5.s[0]
-	WORD $0x4ea28c47 // cmtst v7.4s, v2.4s, v2.4s
-	WORD $0x4e271cc6 // and v6.16b, v6.16b, v7.16b
 	WORD $0x4e26d56b // fadd v11.4s, v11.4s, v6.4s
 	WORD $0x4ea81c2c // orr v12.16b, v1.16b, v8.16b
 	WORD $0x4e2af58c // fmax v12.4s, v12.4s, v10.4s
 	WORD $0x6e2cdd8c // fmul v12.4s, v12.4s, v12.4s
-	WORD $0x4ea98466 // add v6.4s, v3.4s, v9.4s
-	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d866 // scvtf v6.4s, v3.4s
 	WORD $0x4f8590c6 // fmul v6.4s, v6.4s, v5.s[0]
-	WORD $0x4ea38c67 // cmtst v7.4s, v3.4s, v3.4s
-	WORD $0x4e271cc6 // and v6.16b, v6.16b, v7.16b
 	WORD $0x4e26d58c // fadd v12.4s, v12.4s, v6.4s
 	WORD $0x4eab1d64 // orr v4.16b, v11.16b, v11.16b
 	WORD $0x4eac1d85 // orr v5.16b, v12.16b, v12.16b
@@ -287,38 +281,26 @@ rank:
 	WORD $0x4eac1c0f // orr v15.16b, v0.16b, v12.16b
 	WORD $0x4e2ef5ef // fmax v15.4s, v15.4s, v14.4s
 	WORD $0x6e2fddef // fmul v15.4s, v15.4s, v15.4s
-	WORD $0x4ead848a // add v10.4s, v4.4s, v13.4s
-	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
+	WORD $0x4e21d88a // scvtf v10.4s, v4.4s
 	WORD $0x4f89914a // fmul v10.4s, v10.4s, v9.s[0]
-	WORD $0x4ea48c8b // cmtst v11.4s, v4.4s, v4.4s
-	WORD $0x4e2b1d4a // and v10.16b, v10.16b, v11.16b
 	WORD $0x4e2ad5ef // fadd v15.4s, v15.4s, v10.4s
 	WORD $0x4eac1c30 // orr v16.16b, v1.16b, v12.16b
 	WORD $0x4e2ef610 // fmax v16.4s, v16.4s, v14.4s
 	WORD $0x6e30de10 // fmul v16.4s, v16.4s, v16.4s
-	WORD $0x4ead84aa // add v10.4s, v5.4s, v13.4s
-	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
+	WORD $0x4e21d8aa // scvtf v10.4s, v5.4s
 	WORD $0x4f89914a // fmul v10.4s, v10.4s, v9.s[0]
-	WORD $0x4ea58cab // cmtst v11.4s, v5.4s, v5.4s
-	WORD $0x4e2b1d4a // and v10.16b, v10.16b, v11.16b
 	WORD $0x4e2ad610 // fadd v16.4s, v16.4s, v10.4s
 	WORD $0x4eac1c51 // orr v17.16b, v2.16b, v12.16b
 	WORD $0x4e2ef631 // fmax v17.4s, v17.4s, v14.4s
 	WORD $0x6e31de31 // fmul v17.4s, v17.4s, v17.4s
-	WORD $0x4ead84ca // add v10.4s, v6.4s, v13.4s
-	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
+	WORD $0x4e21d8ca // scvtf v10.4s, v6.4s
 	WORD $0x4f89914a // fmul v10.4s, v10.4s, v9.s[0]
-	WORD $0x4ea68ccb // cmtst v11.4s, v6.4s, v6.4s
-	WORD $0x4e2b1d4a // and v10.16b, v10.16b, v11.16b
 	WORD $0x4e2ad631 // fadd v17.4s, v17.4s, v10.4s
 	WORD $0x4eac1c72 // orr v18.16b, v3.16b, v12.16b
 	WORD $0x4e2ef652 // fmax v18.4s, v18.4s, v14.4s
 	WORD $0x6e32de52 // fmul v18.4s, v18.4s, v18.4s
-	WORD $0x4ead84ea // add v10.4s, v7.4s, v13.4s
-	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
+	WORD $0x4e21d8ea // scvtf v10.4s, v7.4s
 	WORD $0x4f89914a // fmul v10.4s, v10.4s, v9.s[0]
-	WORD $0x4ea78ceb // cmtst v11.4s, v7.4s, v7.4s
-	WORD $0x4e2b1d4a // and v10.16b, v10.16b, v11.16b
 	WORD $0x4e2ad652 // fadd v18.4s, v18.4s, v10.4s
 	WORD $0x4eaf1de8 // orr v8.16b, v15.16b, v15.16b
 	WORD $0x4eb01e09 // orr v9.16b, v16.16b, v16.16b
@@ -619,74 +601,50 @@ rank:
 	WORD $0x4eb41c17 // orr v23.16b, v0.16b, v20.16b
 	WORD $0x4e36f6f7 // fmax v23.4s, v23.4s, v22.4s
 	WORD $0x6e37def7 // fmul v23.4s, v23.4s, v23.4s
-	WORD $0x4eb58512 // add v18.4s, v8.4s, v21.4s
-	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21d912 // scvtf v18.4s, v8.4s
 	WORD $0x4f919252 // fmul v18.4s, v18.4s, v17.s[0]
-	WORD $0x4ea88d13 // cmtst v19.4s, v8.4s, v8.4s
-	WORD $0x4e331e52 // and v18.16b, v18.16b, v19.16b
 	WORD $0x4e32d6f7 // fadd v23.4s, v23.4s, v18.4s
 	WORD $0x4eb41c38 // orr v24.16b, v1.16b, v20.16b
 	WORD $0x4e36f718 // fmax v24.4s, v24.4s, v22.4s
 	WORD $0x6e38df18 // fmul v24.4s, v24.4s, v24.4s
-	WORD $0x4eb58532 // add v18.4s, v9.4s, v21.4s
-	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21d932 // scvtf v18.4s, v9.4s
 	WORD $0x4f919252 // fmul v18.4s, v18.4s, v17.s[0]
-	WORD $0x4ea98d33 // cmtst v19.4s, v9.4s, v9.4s
-	WORD $0x4e331e52 // and v18.16b, v18.16b, v19.16b
 	WORD $0x4e32d718 // fadd v24.4s, v24.4s, v18.4s
 	WORD $0x4eb41c59 // orr v25.16b, v2.16b, v20.16b
 	WORD $0x4e36f739 // fmax v25.4s, v25.4s, v22.4s
 	WORD $0x6e39df39 // fmul v25.4s, v25.4s, v25.4s
-	WORD $0x4eb58552 // add v18.4s, v10.4s, v21.4s
-	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21d952 // scvtf v18.4s, v10.4s
 	WORD $0x4f919252 // fmul v18.4s, v18.4s, v17.s[0]
-	WORD $0x4eaa8d53 // cmtst v19.4s, v10.4s, v10.4s
-	WORD $0x4e331e52 // and v18.16b, v18.16b, v19.16b
 	WORD $0x4e32d739 // fadd v25.4s, v25.4s, v18.4s
 	WORD $0x4eb41c7a // orr v26.16b, v3.16b, v20.16b
 	WORD $0x4e36f75a // fmax v26.4s, v26.4s, v22.4s
 	WORD $0x6e3adf5a // fmul v26.4s, v26.4s, v26.4s
-	WORD $0x4eb58572 // add v18.4s, v11.4s, v21.4s
-	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21d972 // scvtf v18.4s, v11.4s
 	WORD $0x4f919252 // fmul v18.4s, v18.4s, v17.s[0]
-	WORD $0x4eab8d73 // cmtst v19.4s, v11.4s, v11.4s
-	WORD $0x4e331e52 // and v18.16b, v18.16b, v19.16b
 	WORD $0x4e32d75a // fadd v26.4s, v26.4s, v18.4s
 	WORD $0x4eb41c9b // orr v27.16b, v4.16b, v20.16b
 	WORD $0x4e36f77b // fmax v27.4s, v27.4s, v22.4s
 	WORD $0x6e3bdf7b // fmul v27.4s, v27.4s, v27.4s
-	WORD $0x4eb58592 // add v18.4s, v12.4s, v21.4s
-	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21d992 // scvtf v18.4s, v12.4s
 	WORD $0x4f919252 // fmul v18.4s, v18.4s, v17.s[0]
-	WORD $0x4eac8d93 // cmtst v19.4s, v12.4s, v12.4s
-	WORD $0x4e331e52 // and v18.16b, v18.16b, v19.16b
 	WORD $0x4e32d77b // fadd v27.4s, v27.4s, v18.4s
 	WORD $0x4eb41cbc // orr v28.16b, v5.16b, v20.16b
 	WORD $0x4e36f79c // fmax v28.4s, v28.4s, v22.4s
 	WORD $0x6e3cdf9c // fmul v28.4s, v28.4s, v28.4s
-	WORD $0x4eb585b2 // add v18.4s, v13.4s, v21.4s
-	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21d9b2 // scvtf v18.4s, v13.4s
 	WORD $0x4f919252 // fmul v18.4s, v18.4s, v17.s[0]
-	WORD $0x4ead8db3 // cmtst v19.4s, v13.4s, v13.4s
-	WORD $0x4e331e52 // and v18.16b, v18.16b, v19.16b
 	WORD $0x4e32d79c // fadd v28.4s, v28.4s, v18.4s
 	WORD $0x4eb41cdd // orr v29.16b, v6.16b, v20.16b
 	WORD $0x4e36f7bd // fmax v29.4s, v29.4s, v22.4s
 	WORD $0x6e3ddfbd // fmul v29.4s, v29.4s, v29.4s
-	WORD $0x4eb585d2 // add v18.4s, v14.4s, v21.4s
-	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21d9d2 // scvtf v18.4s, v14.4s
 	WORD $0x4f919252 // fmul v18.4s, v18.4s, v17.s[0]
-	WORD $0x4eae8dd3 // cmtst v19.4s, v14.4s, v14.4s
-	WORD $0x4e331e52 // and v18.16b, v18.16b, v19.16b
 	WORD $0x4e32d7bd // fadd v29.4s, v29.4s, v18.4s
 	WORD $0x4eb41cfe // orr v30.16b, v7.16b, v20.16b
 	WORD $0x4e36f7de // fmax v30.4s, v30.4s, v22.4s
 	WORD $0x6e3edfde // fmul v30.4s, v30.4s, v30.4s
-	WORD $0x4eb585f2 // add v18.4s, v15.4s, v21.4s
-	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21d9f2 // scvtf v18.4s, v15.4s
 	WORD $0x4f919252 // fmul v18.4s, v18.4s, v17.s[0]
-	WORD $0x4eaf8df3 // cmtst v19.4s, v15.4s, v15.4s
-	WORD $0x4e331e52 // and v18.16b, v18.16b, v19.16b
 	WORD $0x4e32d7de // fadd v30.4s, v30.4s, v18.4s
 	WORD $0x4eb71ef0 // orr v16.16b, v23.16b, v23.16b
 	WORD $0x4eb81f11 // orr v17.16b, v24.16b, v24.16b

@@ -1,6 +1,6 @@
 package main
 
-// Numbers of 16 bits: what rows have above 8 is listed by quads of columns, see outlierLists in ../outliers.go. Sums of a group
+// Numbers of 15 bits: what rows have above 8 is listed by quads of columns, see outlierLists in ../outliers.go. Sums of a group
 // begin with its products.
 
 // arg addresses a field of outlierArgs in the arguments.
