@@ -79,6 +79,15 @@ func (m *Matrix) fastGeneric(acc *[PanelRows]float32, w []byte, a *Acts, r int) 
 	}
 }
 
+// addDot adds the products of codes, where they lie in planes made bytes.
+func addDot(dot *[PanelRows]int32, w []byte, q []int8, f Format) {
+	if f == Codes4 {
+		dot4(dot, w, q)
+		return
+	}
+	dot8(dot, w, q)
+}
+
 func dot4(dot *[PanelRows]int32, w []byte, q []int8) {
 	for ; len(q) >= 8 && len(w) >= 64; w, q = w[64:], q[8:] {
 		for i := range dot {
