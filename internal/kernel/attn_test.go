@@ -347,7 +347,7 @@ func TestStepAllocatesNothing(t *testing.T) {
 	var space AttnSpace
 	out := make([]float32, 2*64)
 	n := testing.AllocsPerRun(10, func() {
-		acts.Reset(Fast, 1, 64, 64)
+		acts.Reset(Outliers, 1, 64, 64)
 		acts.SetRow(0, x)
 		w.Mul(y, 40, &acts, 0, 1, 0, 3)
 		for i := range cases {

@@ -55,22 +55,18 @@ func (m *Matrix) fastGeneric(acc *[PanelRows]float32, w []byte, a *Acts, r int) 
 		grp := w[g*m.group:][:m.group]
 		q := a.q[r*a.stride+g*m.spec.Group:][:m.spec.Group]
 		var dot [PanelRows]int32
-		codes, add := grp[:n], dot8
-		switch m.spec.Format {
-		case Codes4:
-			add = dot4
-		case Codes8:
-		default:
+		codes := grp[:n]
+		if m.spec.Format.planes() {
 			codes = bytes[:PanelRows*len(q)]
 			planeBytes(codes, grp[:n], m.spec.Format)
 		}
 		if a.prec == Outliers && a.quads[r*m.groups+g] != 0 {
-			add(&dot, codes, a.high[r*a.stride+g*m.spec.Group:][:m.spec.Group])
+			addDot(&dot, codes, a.high[r*a.stride+g*m.spec.Group:][:m.spec.Group], m.spec.Format)
 			for i := range dot {
 				dot[i] *= highUnit
 			}
 		}
-		add(&dot, codes, q)
+		addDot(&dot, codes, q, m.spec.Format)
 		xs, sum := a.scale[r*m.groups+g], a.sum[r*m.groups+g]
 		for i := range acc {
 			acc[i] += m.scale(grp[n:], PanelRows+i) * sum
