@@ -4,7 +4,6 @@ import (
 	"flag"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -120,10 +119,10 @@ func (l quantisingLoader) Load(s backend.WeightSpec) (backend.Weight, error) {
 	return l.Loader.Load(s)
 }
 
-// TestMiniLMRounding tells how far vectors turn in each precision from those of float32, over paragraphs of our documents, and
-// holds them to what lines at the start say: backend.Precision.VectorRounding.
+// TestMiniLMRounding tells how far vectors turn in each precision from those of float32, and holds them to what is said of it:
+// backend.Precision.VectorRounding.
 func TestMiniLMRounding(t *testing.T) {
-	texts := paragraphs(t)
+	texts := passages(t)
 	for _, bits := range []int{4, 8} {
 		for _, group := range []int{32, 64} {
 			scheme := quant.Scheme{Mode: quant.Affine, Bits: bits, Group: group}
@@ -150,26 +149,23 @@ func cosine(a, b []float32) (sum float64) {
 	return sum / (length(a) * length(b))
 }
 
-// paragraphs are a hundred texts of our documents, of a word to the most that the model reads.
-func paragraphs(t *testing.T) (texts []string) {
-	files, err := filepath.Glob("../../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range files {
-		b, err := os.ReadFile(name)
+// passages are a hundred texts: of one to twenty sentences, and parts of a document and of a program.
+func passages(t *testing.T) (texts []string) {
+	read := func(name string) string {
+		b, err := os.ReadFile("../../tools/" + name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, p := range strings.Split(string(b), "\n\n") {
-			if p = strings.TrimSpace(p); p != "" && len(p) < 2000 {
-				texts = append(texts, p)
-			}
+		return string(b)
+	}
+	lines := strings.Split(read("real/prompts.txt"), "\n")
+	for i := range 50 {
+		texts = append(texts, strings.Join(lines[i:][:1+i%20], " "))
+	}
+	for _, name := range []string{"demo/README.md", "demo/calls.py"} {
+		for part := range slices.Chunk([]byte(read(name))[:25*500], 500) {
+			texts = append(texts, string(part))
 		}
 	}
-	step := len(texts) / 100
-	for i := range 100 {
-		texts[i] = texts[i*step]
-	}
-	return texts[:100]
+	return texts
 }
