@@ -7,6 +7,7 @@ const (
 	coldPrompt  = 64   // and while nothing has been measured
 	aim         = 0.85 // of Target is planned for: equal plans take different times, on shared machines by more than the rest
 	lastAlone   = 3    // times Longest: a prompt's rest that takes no more runs in one step
+	firstAlone  = 4    // the first step of a prompt that takes longer than Longest takes so much less than that
 )
 
 // ChunkBudget says how many prompt tokens a step may run so that it does not keep others waiting. It learns from the times of
@@ -132,11 +133,12 @@ func (p *price) fit(room float64, behind int) float64 {
 }
 
 // limit is what a step may spend on prompt tokens, at most chunk of them, and what they cost. beside: sequences decode in the
-// same step. The oldest prompt has rest tokens left, behind so many others.
+// same step. The oldest prompt has rest tokens left, behind so many others, of which it has run ran.
 //
-// If that prompt is alone and its rest takes no more than lastAlone times Longest, it gets one step: several would each read all
+// Without decodes, steps of a long prompt begin short and double: who comes just after it has begun would wait for all of a whole
+// one. If most of it was in the prefix tree they do not, since every step reads its keys. If that prompt is alone and its rest takes no more than lastAlone times Longest, it gets one step: several would each read all
 // keys again, and the last ones would be tiny. A prompt that arrives meanwhile is delayed once by so much.
-func (b *ChunkBudget) limit(chunk int, beside bool, rest, behind int, alone bool) (float64, price) {
+func (b *ChunkBudget) limit(chunk int, beside bool, ran, rest, behind int, alone bool) (float64, price) {
 	limit := float64(b.Longest)
 	if beside {
 		limit = aim * float64(b.Target)
@@ -149,10 +151,14 @@ func (b *ChunkBudget) limit(chunk int, beside bool, rest, behind int, alone bool
 	}
 	cost := price{token: b.late * b.prompt.base, depth: b.late * b.prompt.slope}
 	room := limit
-	if beside {
+	all, spent, new := cost.of(rest, behind), cost.of(ran, behind-ran), behind-ran < ran+rest
+	switch {
+	case beside:
 		room -= b.decode
-	} else if all := cost.of(rest, behind); alone && rest <= chunk && all <= lastAlone*limit {
+	case alone && rest <= chunk && all <= lastAlone*limit && (ran > 0 || all <= limit || !new):
 		room = max(room, all)
+	case spent+all > limit && new:
+		room = min(room, limit/firstAlone+spent)
 	}
 	room = max(room, cost.of(leastPrompt, behind))
 	cost.least = room / float64(chunk)

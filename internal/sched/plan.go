@@ -60,7 +60,8 @@ func (s *Scheduler) share() {
 	}
 	q := s.order[0]
 	d := division{tokens: s.cfg.Chunk}
-	d.budget, d.price = s.ChunkBudget.limit(s.cfg.Chunk, len(s.plan.Items) > 0, q.Known-q.Table.Len, q.Table.Len, len(s.order) == 1)
+	d.budget, d.price = s.ChunkBudget.limit(s.cfg.Chunk, len(s.plan.Items) > 0,
+		q.Table.Len-q.Match.Tokens, q.Known-q.Table.Len, q.Table.Len, len(s.order) == 1)
 	if s.spans.tokens > 0 {
 		d.tokens -= s.spans.tokens
 		d.budget = max(d.budget-s.spans.spent, d.price.of(leastPrompt, q.Table.Len))
@@ -90,7 +91,7 @@ func (s *Scheduler) more(q *Seq) int {
 		return 0
 	}
 	behind := q.Table.Len + 1
-	budget, price := s.ChunkBudget.limit(s.cfg.Chunk, len(s.running) > 1, n, behind, false)
+	budget, price := s.ChunkBudget.limit(s.cfg.Chunk, len(s.running) > 1, behind, n, behind, false)
 	n = min(n, int(price.fit(max(budget-s.spans.spent, 0), behind)), s.cfg.Chunk/2-s.spans.tokens)
 	s.spans.tokens += n
 	s.spans.spent += price.of(n, behind)

@@ -195,7 +195,7 @@ func (sc *script) do(t *testing.T, words []string) []string {
 		return sc.step()
 	case "took":
 		sc.s.ChunkBudget.observe(load{arg("decodes", 0), arg("prompt", 0), float64(arg("depth", 0))}, float64(arg("us", 0)))
-		room, cost := sc.s.ChunkBudget.limit(sc.s.cfg.Chunk, arg("alone", 0) == 0, 0, arg("at", 0), false)
+		room, cost := sc.s.ChunkBudget.limit(sc.s.cfg.Chunk, arg("alone", 0) == 0, 0, 0, arg("at", 0), false)
 		return []string{fmt.Sprintf("room %.0f", cost.fit(room, arg("at", 0)))}
 	case "machine":
 		sc.machine = &machine{decode: float64(arg("decode", 0)), token: float64(arg("token", 0)), key: float64(arg("key", 0)) / 1000}
