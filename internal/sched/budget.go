@@ -136,8 +136,10 @@ func (p *price) fit(room float64, behind int) float64 {
 // same step. The oldest prompt has rest tokens left, behind so many others, of which it has run ran.
 //
 // Without decodes, steps of a long prompt begin short and double: who comes just after it has begun would wait for all of a whole
-// one. If most of it was in the prefix tree they do not, since every step reads its keys. If that prompt is alone and its rest takes no more than lastAlone times Longest, it gets one step: several would each read all
-// keys again, and the last ones would be tiny. A prompt that arrives meanwhile is delayed once by so much.
+// one. If most of it was in the prefix tree they do not, since every step reads all keys again.
+//
+// If that prompt is alone and its rest takes no more than lastAlone times Longest, it gets one step: several would each read all
+// keys, and the last ones would be tiny. A prompt that arrives meanwhile is delayed once by so much.
 func (b *ChunkBudget) limit(chunk int, beside bool, ran, rest, behind int, alone bool) (float64, price) {
 	limit := float64(b.Longest)
 	if beside {
