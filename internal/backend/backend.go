@@ -22,7 +22,7 @@ type Precision uint8
 const (
 	// Fast: to 8 bits per group where weights are quantised, to bfloat16 where they are bfloat16 and the CPU multiplies that.
 	Fast     Precision = iota
-	Outliers           // as Fast, but that where a row's group stands out its largest numbers have 14 bits
+	Outliers           // as Fast, but that where a row's group stands out its largest numbers have 15 bits
 	Exact              // to 16 bits per group where weights are quantised, else not at all
 	Float32            // not at all
 )

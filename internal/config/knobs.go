@@ -129,7 +129,7 @@ var Knobs = slices.Concat([]Knob{
 		Doc:  "`path` of libmlxc for the mlx backend",
 		bind: func(c *Config) pflag.Value { return text(&c.MLXLib) }},
 	{Flag: "precision", Group: Run, PerModel: true,
-		Doc: "how far activations are rounded for products: fast to 8 bits per group where weights are quantised (to bfloat16 where they are bfloat16 and the processor multiplies such numbers), outliers likewise, but for the largest numbers of groups that stand out of their row, which have 14 bits, exact to 16 bits per group, float32 not at all; auto is float32 for models small enough that it costs nothing (weights up to 64 MiB), else outliers, or on cpu exact where a model embeds or ranks; on mlx fast and outliers are activations in bfloat16 on a GPU, exact and float32 activations in float32",
+		Doc: "how far activations are rounded for products: fast to 8 bits per group where weights are quantised (to bfloat16 where they are bfloat16 and the processor multiplies such numbers), outliers likewise, but for the largest numbers of groups that stand out of their row, which have 15 bits, exact to 16 bits per group, float32 not at all; auto is float32 for models small enough that it costs nothing (weights up to 64 MiB), else outliers, or on cpu exact where a model embeds or ranks; on mlx fast and outliers are activations in bfloat16 on a GPU, exact and float32 activations in float32",
 		bind: func(c *Config) pflag.Value {
 			return choice(&c.Precision, "auto", "fast", "outliers", "exact", "float32")
 		}},
