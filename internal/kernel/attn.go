@@ -37,6 +37,11 @@ func (a *Attn) Reset(rows int) {
 	a.lo, a.hi = grow(a.lo, rows), grow(a.hi, rows)
 	a.max, a.sum = grow(a.max, n), grow(a.sum, n)
 	a.q, a.acc = growAligned(a.q, n*pad16(a.KDim)), growAligned(a.acc, n*pad16(a.VDim))
+	a.Restart()
+}
+
+// Restart empties the state for the same queries, over other positions.
+func (a *Attn) Restart() {
 	for i := range a.max {
 		a.max[i] = float32(math.Inf(-1))
 	}

@@ -130,13 +130,16 @@ func power(x float32, coefficients []float32) float32 {
 	if x != x {
 		return x
 	}
+	if x == 0 {
+		return 1
+	}
 	x = max(x, least)
 	n := rint(x)
 	var p float32
 	for _, c := range slices.Backward(coefficients) {
 		p = fma32(p, x-n, c)
 	}
-	return float32(math.Ldexp(float64(fma32(p, x-n, 1)), int(n)))
+	return float32(float64(fma32(p, x-n, 1)) * math.Float64frombits(uint64(int(n)+1023)<<52))
 }
 
 // fma32 is x·y + z, rounded once: a float64 that is rounded to odd has room to tell how the sum rounds.

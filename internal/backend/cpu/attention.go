@@ -141,7 +141,11 @@ func (j *attnJob) atOnce(items int) int {
 // tile makes blocks of rows, as large as leaves work for every thread. A row's result is the same in any block.
 func (j *attnJob) tile() {
 	rows, spec := j.q.rows, j.spec
-	most := min(blockQueries, blockNumbers/(spec.KDim+spec.VDim)) * spec.KVHeads / spec.Heads
+	queries := blockQueries
+	if j.half {
+		queries *= 2 // their products take half as long, reading the tile does not
+	}
+	most := min(queries, blockNumbers/(spec.KDim+spec.VDim)) * spec.KVHeads / spec.Heads
 	if size := j.s.pool.size; size > 1 {
 		most = min(most, rows*spec.KVHeads/(4*size))
 	}
@@ -211,12 +215,19 @@ func (j *attnJob) run(worker, from, to int) {
 		b, head := j.blocks[item%len(j.blocks)], item/len(j.blocks)
 		first, last := j.reach(b)
 		if j.splits > 0 {
+			j.ask(&j.perItem[i], b, head)
 			j.attend(&j.perItem[i], w, b, head, first+j.base+n, j.opening(i+1))
 			continue
 		}
 		both := j.scratch[2*worker:][:2]
+		j.ask(&both[0], b, head)
 		j.attend(&both[0], w, b, head, first, nil)
 		for n := first + 1; n < last; n++ {
+			if n == first+1 {
+				j.ask(&both[1], b, head)
+			} else {
+				both[1].Restart()
+			}
 			j.attend(&both[1], w, b, head, n, nil)
 			both[0].Merge(&both[1])
 		}
@@ -250,18 +261,22 @@ func (j *attnJob) keys(sp *backend.Span, p, head int) []byte {
 	return k.Data
 }
 
-// attend runs the queries of a block and key head over split n. The thread is likely to go on with the keys at after.
-func (j *attnJob) attend(a *kernel.Attn, w *kernel.AttnSpace, b attnBlock, head, n int, after []byte) {
+// ask gives a the queries of a block and key head.
+func (j *attnJob) ask(a *kernel.Attn, b attnBlock, head int) {
 	a.Heads, a.KDim, a.VDim = j.spec.Heads/j.spec.KVHeads, j.spec.KDim, j.spec.VDim
 	a.Scale, a.Cap, a.Half = j.spec.Scale, j.spec.Cap, j.half
 	a.Reset(b.rows)
 	cols := a.Heads * a.KDim
-	sp, from, to := j.sees(b.row)
 	for r := range b.rows {
 		_, lo, hi := j.sees(b.row + r)
 		a.SetRow(r, j.q.row(b.row + r)[head*cols:][:cols], lo, hi)
-		to = hi
 	}
+}
+
+// attend runs them over split n. The thread is likely to go on with the keys at after.
+func (j *attnJob) attend(a *kernel.Attn, w *kernel.AttnSpace, b attnBlock, head, n int, after []byte) {
+	sp, from, _ := j.sees(b.row)
+	_, _, to := j.sees(b.row + b.rows - 1)
 	from, to = max(from, n*splitTokens), min(to, (n+1)*splitTokens)
 	if from >= to {
 		return
