@@ -28,10 +28,10 @@ class Embedding(Linear):
 
     def __init__(self, weight, dtype):
         super().__init__(weight)
-        self._dtype = dtype
+        self._dtype, self._factor = dtype, np.float32(1)
 
     def __call__(self, ids):
-        return mx.array(self._w[:, np.array(ids)].transpose(1, 2, 0)).astype(self._dtype)
+        return mx.array(self._factor * self._w[:, np.array(ids)].transpose(1, 2, 0)).astype(self._dtype)
 
     def as_linear(self, x):
         y = super().__call__(x.astype(mx.float32))
@@ -72,6 +72,10 @@ class Model:
 
         self._model.update_modules(tree_map_with_path(replaced, self._model.leaf_modules(), is_leaf=nn.Module.is_module))
         self._head = self._model.model.embed_tokens
+        if dtype == mx.float32 and self._model.model_type == "gemma3_text":
+            # mlx-lm rounds what Gemma's embeddings are multiplied with to bfloat16 in any type, transformers to the type of the weights
+            exact = len(self._head._w) ** 0.5
+            self._head._factor = np.float32(exact / mx.array(exact, mx.bfloat16).item())
 
     def logits(self, tokens):
         """-> logits of every position as mlx-lm has them, and before they were rounded to the type of the activations"""
