@@ -753,4 +753,7 @@ func attnHalfValues2AVX512(x *halfArgs)
 func attnHalfSoftmax1AVX512(x *halfArgs)
 
 //go:noescape
+func attnHalfSoftmax2AVX512(x *halfArgs)
+
+//go:noescape
 func attnHalfSoftmax4AVX512(x *halfArgs)

@@ -18,7 +18,7 @@ import (
 // A position that a row does not see adds nothing. Routines that add 0 times a finite number may change the sign of a sum that
 // is 0: Finish gives no sign to zeros, and nothing else asks for it.
 
-// Coefficients of 2^x between -1/2 and 1/2, behind the 1: to 1e-4, a sixteenth of what rounding to bfloat16 costs, and to 2e-9.
+// Coefficients of 2^x between -1/2 and 1/2, behind the 1: to 1e-4, a twentieth of what rounding to bfloat16 may cost, and 2e-9.
 var (
 	halfPowers = [...]float32{0.6932829, 0.24221097, 0.05500893}
 	powers     = [...]float32{0.6931472, 0.24022648, 0.055503323, 0.009618437, 0.0013398875, 0.00015353362}

@@ -85,14 +85,20 @@ func halfSoftmaxAsm(s, most, sum, acc []float32, pad int, factor float32) bool {
 	x := halfArgs{accStride: 4 * pad, strips: pad / 16, factor: factor}
 	for i, n := 0, len(most); i < n; {
 		x.sums, x.max, x.sum, x.acc = f32ptr(s, i*AttnTile), f32ptr(most, i), f32ptr(sum, i), f32ptr(acc, i*pad)
-		if x.groups = (n - i) / 4; x.groups > 0 {
+		switch left := n - i; {
+		case left >= 4:
+			x.groups = left / 4
 			attnHalfSoftmax4AVX512(&x)
 			i += 4 * x.groups
-			continue
+		case left >= 2:
+			x.groups = 1
+			attnHalfSoftmax2AVX512(&x)
+			i += 2
+		default:
+			x.groups = 1
+			attnHalfSoftmax1AVX512(&x)
+			i++
 		}
-		x.groups = n - i
-		attnHalfSoftmax1AVX512(&x)
-		break
 	}
 	return true
 }

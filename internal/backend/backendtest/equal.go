@@ -33,7 +33,7 @@ func newTiny(t testing.TB, be B.Backend, o B.Options, f format, p B.KVPolicy) *t
 	t.Helper()
 	r := random(12)
 	m := &tiny{be: be, head: 16}
-	if p.Bits != 0 || p.DType == B.F16 {
+	if p.Bits != 0 || p.DType != B.None {
 		m.head = 32 // what vector units take at a time
 	}
 	head := m.head
@@ -175,7 +175,7 @@ func (c Config) kvTypes(t *testing.T) {
 	if !c.compares(c.open(t)) {
 		t.Skip("the backend does not promise equal numbers")
 	}
-	for _, p := range []B.KVPolicy{{DType: B.F16}, {Bits: 8}, {Bits: 4}} {
+	for _, p := range []B.KVPolicy{{DType: B.BF16}, {DType: B.F16}, {Bits: 8}, {Bits: 4}} {
 		t.Run(p.String(), func(t *testing.T) {
 			f := affine(4, 64, quant.BF16)
 			c.equal(t, f, B.Options{}, p)

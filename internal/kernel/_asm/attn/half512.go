@@ -43,7 +43,7 @@ func (a *asm) half512() {
 		a.halfScoreRows(rows)
 		a.halfValueRows(rows)
 	}
-	for _, rows := range []int{1, halfTops} {
+	for _, rows := range []int{1, 2, halfTops} {
 		a.halfSoftmax(rows)
 	}
 }
@@ -259,7 +259,7 @@ func (a *asm) halfSoftmax(rows int) {
 		one                 = 11
 	)
 	a.framed(fmt.Sprintf("attnHalfSoftmax%dAVX512", rows), "halfArgs", 16)
-	move := map[int]string{1: "VMOVSS", halfTops: "VMOVUPS"}[rows]
+	move := map[int]string{1: "VMOVSS", 2: "VMOVSD", halfTops: "VMOVUPS"}[rows]
 	a.o("MOVQ halfArgs_sums(AX), SI")
 	a.o("MOVQ halfArgs_max(AX), R8")
 	a.o("MOVQ halfArgs_sum(AX), R9")
@@ -296,11 +296,7 @@ func (a *asm) halfSoftmax(rows int) {
 	a.o("VMOVUPS X7, tops-16(SP)")
 	a.o("%s (R9), X12", move)
 	a.o("KMOVB K2, R11")
-	if rows == 1 {
-		a.o("ANDQ $1, R11")
-	} else {
-		a.o("ANDQ $15, R11")
-	}
+	a.o("ANDQ $%d, R11", 1<<rows-1)
 	a.o("JZ weights")
 	// What was summed before shrinks.
 	a.o("VSUBPS X%d, X%d, X%d", tops, olds, decays)

@@ -54,7 +54,7 @@ func halfTable(b *bytes.Buffer) {
 	byRows("HalfProducts2", "attnHalfProducts%dx2AVX512", halfRows)
 	byRows("HalfScoreRows", "attnHalfScoreRows%dAVX512", halfQueries)
 	byRows("HalfValueRows", "attnHalfValueRows%dAVX512", halfQueries)
-	for _, name := range []string{"Keys", "Values4", "Values2", "Softmax1", "Softmax4"} {
+	for _, name := range []string{"Keys", "Values4", "Values2", "Softmax1", "Softmax2", "Softmax4"} {
 		fmt.Fprintf(b, "\n//go:noescape\nfunc attnHalf%sAVX512(x *halfArgs)\n", name)
 	}
 }
