@@ -206,7 +206,7 @@ func (a *Attn) Merge(b *Attn) {
 // power is e to x, or 2 in whose powers weights are counted with Half.
 func (a *Attn) power(x float32) float32 {
 	if a.Half {
-		return pow2(x)
+		return float32(math.Exp2(float64(x)))
 	}
 	return exp32(x)
 }

@@ -130,9 +130,6 @@ func power(x float32, coefficients []float32) float32 {
 	if x != x {
 		return x
 	}
-	if x == 0 {
-		return 1
-	}
 	x = max(x, least)
 	n := rint(x)
 	var p float32
