@@ -13,9 +13,11 @@ import (
 // listed quads to a group's integer sum before anything is rounded.
 //
 // How many quads a group gives up is what makes the sum of two costs least: of the square of what limits the codes then, and of
-// those of the quads. A quad costs the square of what usually limits groups of the row, their harmonic mean, which a few large
+// those of the quads. The unit is the square of what usually limits groups of the row, their harmonic mean, which a few large
 // groups hardly change. Nothing but the row's own numbers decides.
 const (
+	// outlierCost is that of a quad. docs/formats.md has what others gave.
+	outlierCost = 0.65
 	// Groups below that many costs are not looked at: what they would gain is little.
 	leastOutlier = 2
 	// Numbers are at most outlierReach times what limits the codes, high parts at most 63: their products fit sums of 16 bits.
@@ -36,7 +38,7 @@ func (a *Acts) setOutliers(i int, x []float32) {
 			n++
 		}
 	}
-	cost := (n / inverse) * (n / inverse)
+	cost := outlierCost * (n / inverse) * (n / inverse)
 	for g, s := range scale {
 		if s*s > leastOutlier*cost && s <= math.MaxFloat32 {
 			a.split(i, g, x[g*a.group:][:a.group], cost*127*127)

@@ -119,7 +119,7 @@ func TestSplitAsGeneric(t *testing.T) {
 				top = max(top, float32(math.Abs(float64(v))))
 			}
 			var q, high [2][128]int8
-			cost := float32(math.Exp(-8*r.Float64())) * top * top
+			cost := min(float32(math.Exp(-8*r.Float64()))*top*top, math.MaxFloat32)
 			got := splitArgs{x: unsafe.Pointer(&x[0]), q: unsafe.Pointer(&q[0]), high: unsafe.Pointer(&high[0]), group: group, cost: cost}
 			want := got
 			if !splitAsm(&got) {

@@ -3,7 +3,7 @@ package kernel
 import "fmt"
 
 // revisions count, by precision, how often products have got other bits.
-var revisions = [...]int{Fast: 1, Floats: 1, Fine: 1, Half: 1, Outliers: 2}
+var revisions = [...]int{Fast: 1, Floats: 1, Fine: 1, Half: 1, Outliers: 3}
 
 // attentionRevision counts likewise how often attention has.
 const attentionRevision = 2
