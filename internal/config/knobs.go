@@ -140,7 +140,7 @@ var Knobs = slices.Concat([]Knob{
 		Doc:  "leave weights in their files, mapped, and prepare them anew in every step: slower, with memory that the system can take back; false never does it",
 		bind: func(c *Config) pflag.Value { return optional(&c.LowMemory, "bool", parseBool, strconv.FormatBool) }},
 	{Flag: "kv-type", Also: []string{"kv-cache-dtype", "cache-type", "kv-bits"}, Group: Run, PerModel: true,
-		Doc:  "how keys and values are kept; q8 and q4 are 8- and 4-bit codes with a scale and a bias per 64 (q8: KL to float32 keys and values 4e-4 to 1.4e-3 on published models; q4: KL to float32 keys and values 0.1 to 0.2 on published models: every fourth to fifth token changes); auto is bf16 in precision fast and outliers, else f32; other servers' spellings (fp16, q8_0, 8, …) count, and of their bits 2 and 3 are q4, 5 and 6 are q8",
+		Doc:  "how keys and values are kept; q8 and q4 are 8- and 4-bit codes with a scale and a bias per 64 (q8: KL to float32 keys and values 4e-4 to 2.2e-3 on published models; q4: KL to float32 keys and values 0.1 to 0.2 on published models: every fourth to fifth token changes); auto is bf16 in precision fast and outliers, else f32; other servers' spellings (fp16, q8_0, 8, …) count, and of their bits 2 and 3 are q4, 5 and 6 are q8",
 		bind: func(c *Config) pflag.Value { return kvType(&c.KVType) }},
 	{Flag: "context-length", Also: []string{"max-context", "ctx-size", "max-model-len", "max-kv-size"}, Env: []string{"MLX_MAX_KV_SIZE"}, Group: Run, PerModel: true, Unset: "the model's own",
 		Doc:  "`tokens` a request may use in all, prompt and output; 0 is what the model was made for, as far as the cache reaches",
