@@ -39,6 +39,9 @@ func (a *Acts) setOutliers(i int, x []float32) {
 		}
 	}
 	cost := outlierCost * (n / inverse) * (n / inverse)
+	if !(cost*127*127 <= math.MaxFloat32) { // numbers are too large to be squared, or all are zeros
+		return
+	}
 	for g, s := range scale {
 		if s*s > leastOutlier*cost && s <= math.MaxFloat32 {
 			a.split(i, g, x[g*a.group:][:a.group], cost*127*127)
@@ -133,10 +136,10 @@ type outlierLists struct {
 	tile    int            // rows of a tile; 0: no lists
 	set     []atomic.Int32 // rows of the tile that are set; the last one lists
 	heads   []uint32       // [tile][groups] where the group's first record begins, in bytes; 0: it has none
-	records []uint32       // a first one that counts for nothing, then [tile][quads of a row]: where the quad is in places, whether another of the group follows, and four high parts of each row
+	records []uint32       // a first one that counts for nothing, then [tile][quads of a row]
 }
 
-// record is the length of one.
+// record is the length of one: where the quad is in places, whether another of the group follows, four high parts of each row.
 func (l *outlierLists) record() int { return 2 + l.tile }
 
 func (a *Acts) resetOutliers(rows int) {

@@ -72,6 +72,25 @@ func TestOutliersCopied(t *testing.T) {
 	}
 }
 
+// TestOutliersOfLargeNumbers: numbers whose squares are none are what Fast makes of them.
+func TestOutliersOfLargeNumbers(t *testing.T) {
+	eachImplementation(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(51, 6))
+		w := randomWeights(r, Spec{Rows: 16, Cols: 256, Format: Codes4, Group: 64})
+		for _, size := range []float32{1e20, 1e25, 1e36} {
+			x := randomRows(r, 1, 256)
+			for k := range x[0] {
+				x[0][k] *= size
+			}
+			x[0][70] *= 90
+			fast, got := make([]float32, 16), make([]float32, 16)
+			w.Mul(fast, 16, acts(Fast, x, 64), 0, 1, 0, 1)
+			w.Mul(got, 16, acts(Outliers, x, 64), 0, 1, 0, 1)
+			equal(t, fmt.Sprint("numbers of ", size), got, fast)
+		}
+	})
+}
+
 // TestOutliersOfNoNumbers: rows of zeros, of infinities and of what is no number are what Fast makes of them.
 func TestOutliersOfNoNumbers(t *testing.T) {
 	r := rand.New(rand.NewPCG(51, 3))
