@@ -133,7 +133,7 @@ type outlierQuad struct{ line, line1, right, right1, left1, _, _, _ uint32 }
 // outlierLists are what tiles of rows have above 8 bits: for every group the quads that any row of the tile has, with zeros for
 // the others, which change no sum, so that a row's product is the same in any tile.
 type outlierLists struct {
-	tile    int            // rows of a tile; 0: no lists
+	tile    int            // rows of a tile
 	set     []atomic.Int32 // rows of the tile that are set; the last one lists
 	heads   []uint32       // [tile][groups] where the group's first record begins, in bytes; 0: it has none
 	records []uint32       // a first one that counts for nothing, then [tile][quads of a row]

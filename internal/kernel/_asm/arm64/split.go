@@ -2,7 +2,7 @@ package main
 
 import "fmt"
 
-// splits writes the routines that give the largest numbers of a group 16 bits: see splitArgs in ../../outliers.go.
+// splits writes the routines that give the largest numbers of a group 15 bits: see splitArgs in ../../outliers.go.
 func splits() []byte {
 	a := text()
 	a.WriteString("DATA quads<>+0(SB)/8, $0x100000000\nDATA quads<>+8(SB)/8, $0x300000002\nGLOBL quads<>(SB), RODATA|NOPTR, $16\n\n")
@@ -12,7 +12,7 @@ func splits() []byte {
 	return a.Bytes()
 }
 
-// split counts for every quad those that are larger: so many have 16 bits where this one limits the codes. The quad of the least
+// split counts for every quad those that are larger: so many have 15 bits where this one limits the codes. The quad of the least
 // cost is taken. A loop as fewest's would go through nearly all quads of a group that is large as a whole.
 //
 // General registers: R0 arguments, R1 x, R2 and R3 bytes of codes and of high parts, R4 keys in memory, R5 counts loops down.

@@ -213,7 +213,7 @@ func (a *asm) transpose512() (z [16]int) {
 	return columns
 }
 
-// halfValues turns pairs of rows into lines of a number of each, and keeps in seen the largest bits of any, without signs.
+// halfValues turns pairs of rows into lines of a number of each, and sets wild if one is infinite or a NaN.
 func (a *asm) halfValues(columns int) {
 	a.text(fmt.Sprintf("attnHalfValues%dAVX512", columns), "halfArgs")
 	a.o("MOVQ halfArgs_rows(AX), SI")
