@@ -29,7 +29,7 @@ var layers = map[string][]string{
 	"wire/responses": {"wire", "wire/openai", "chat", "store"},
 	"wire/wiretest":  {"wire", "chat"},
 	"store":          {"regular"},
-	"catalog":        {"chat", "hub", "dialect", "generate", "embed", "engine", "remote", "model", "tokenizer", "backend", "kv", "config", "demo", "script", "tier", "regular"},
+	"catalog":        {"chat", "hub", "dialect", "generate", "embed", "engine", "remote", "model", "tokenizer", "backend", "kv", "config", "demo", "script", "tier", "regular", "budget", "sysmem"},
 	"embed":          {"chat", "tokenizer", "model", "backend", "watchdog"},
 	"script":         {"chat", "generate", "tokenizer", "engine", "kv", "regular"},
 	"generate":       {"callform", "chat", "jinja", "tokenizer", "dialect", "transcript", "grammar", "grammar/jsonschema", "textform", "schema", "engine", "sample", "regular", "jsonc"},
@@ -63,7 +63,7 @@ var layers = map[string][]string{
 
 	"chat": {}, "chat/chattest": {"chat"}, "jinja": {}, "tokenizer": {"regular", "jsonc"}, "jsonc": {}, "grammar": {}, "grammar/regex": {"grammar", "grammar/notation"}, "grammar/jsonschema": {"grammar", "grammar/regex", "schema"}, "grammar/notation": {"grammar"},
 	"grammar/gbnf": {"grammar", "grammar/notation"}, "grammar/lark": {"grammar", "grammar/notation", "grammar/regex"}, "grammar/notation/notationtest": {"grammar", "grammar/notation", "demo", "tokenizer"}, "schema": {}, "sample": {}, "kv": {"retention"}, "retention": {}, "quant": {}, "safetensors": {"regular"},
-	"watchdog": {}, "config": {"regular", "chat"}, "console": {}, "hub": {"regular"}, "demo": {}, "regular": {},
+	"budget": {}, "sysmem": {}, "watchdog": {}, "config": {"regular", "chat"}, "console": {}, "hub": {"regular"}, "demo": {}, "regular": {},
 }
 
 // modules are the third-party modules the program and its tests may use, with the reason for each. A module that is

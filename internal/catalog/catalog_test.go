@@ -451,6 +451,8 @@ func TestCacheBudget(t *testing.T) {
 	}{
 		{0, 1 * gib, 20 * gib, 4 * gib, ""},
 		{0, 16 * gib, 20 * gib, 20*gib - 16*gib*115/100, ""},
+		{0, 5 * gib, 7 * gib, 7*gib - 5*gib*115/100, ""},
+		{0, gib / 16, gib, gib / 5, ""},
 		{0, 18 * gib, 20 * gib, 0, "18.0 GiB of weights leave nothing of 20.0 GiB"},
 		{0, 1 * gib, 0, unknownMemory, ""},
 		{3, 18 * gib, 20 * gib, 3 << 20, ""},

@@ -8,6 +8,7 @@ import (
 	"hearth/internal/backend"
 	"hearth/internal/config"
 	"hearth/internal/model"
+	"hearth/internal/sysmem"
 )
 
 // weightStorage is how the weights of a model are kept.
@@ -76,7 +77,7 @@ func fits(available int64) string {
 // CheckWeights refuses weights that do not fit into the memory that there is: the system would end the program. load loads them
 // on a backend that only counts what be would take; nothing can be computed with what it makes, and be must be closed after.
 func CheckWeights(be backend.Backend, o backend.Options, load func(backend.Backend) error) error {
-	return checkWeights(be, o, load, availableMemory())
+	return checkWeights(be, o, load, sysmem.Available())
 }
 
 // checkWeights is CheckWeights with so much memory, 0 if unknown.

@@ -17,6 +17,7 @@ import (
 	"hearth/internal/model"
 	"hearth/internal/regular"
 	"hearth/internal/remote"
+	"hearth/internal/sysmem"
 	"hearth/internal/tier"
 )
 
@@ -178,7 +179,7 @@ func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 		defer a.Close() // its numbers are copied
 		c.Adapter = a
 	}
-	if w.storage, err = chooseStorage(c, src, w.backend, func() (backend.Backend, error) { return bs.open(cfg) }, opts, cfg, availableMemory()); err != nil {
+	if w.storage, err = chooseStorage(c, src, w.backend, func() (backend.Backend, error) { return bs.open(cfg) }, opts, cfg, sysmem.Available()); err != nil {
 		return nil, err
 	}
 	opts.Mapped = w.storage.mapped
@@ -196,7 +197,7 @@ func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 	if err != nil {
 		return nil, fmt.Errorf("load model: %s: %w", c.Where, err)
 	}
-	budget, err := cacheBudget(cfg, cmp.Or(w.storage.taken, m.Bytes), machineMemory())
+	budget, err := cacheBudget(cfg, cmp.Or(w.storage.taken, m.Bytes), sysmem.Total())
 	if err == nil {
 		budget, err = onDevice(w.backend, cfg, m.Bytes, budget)
 	}

@@ -57,6 +57,7 @@ type Config struct {
 	PrefixCacheDays int           // that something stays there without being used; 0: any number
 	CacheMemoryMB   int           // 0: CacheMemoryPart
 	CacheMemoryPart float64       // of the machine's memory
+	OSReserve       *int64        // bytes left to the system; nil: a part of the machine's memory
 	MaxSequences    int
 	MaxQueue        int    // requests that wait for one of those
 	MaxRequestBytes int64  // of all request bodies that are held at once

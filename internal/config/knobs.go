@@ -164,8 +164,13 @@ var Knobs = slices.Concat([]Knob{
 		Doc:  "memory in `MiB` for keys and values, of running replies and of the prompt cache together; 0 leaves it to cache-memory-percent",
 		bind: func(c *Config) pflag.Value { return integer(&c.CacheMemoryMB, 0, 1<<24) }},
 	{Flag: "cache-memory-percent", Group: Run,
-		Doc:  "the same as a `share` of the machine's memory from 0 to 1, lowered to what the weights and 15 % of their size leave",
+		Doc:  "the same as a `share` of the machine's memory from 0 to 1, lowered to what is left beside the weights and, of 15 % of their size and os-reserve, the larger",
 		bind: func(c *Config) pflag.Value { return float(&c.CacheMemoryPart, share, "a number from 0 to 1") }},
+	{Flag: "os-reserve", Group: Run, Unset: "a sixteenth of the machine's memory, at most 4 GiB",
+		Doc: "`bytes` of the machine's memory, or with a unit such as 512MB or 2GiB, that are left to the system and other programs: models and their steps, keys and values get no more than the rest",
+		bind: func(c *Config) pflag.Value {
+			return optional(&c.OSReserve, "bytes", parseBytes, func(n int64) string { return strconv.FormatInt(n, 10) })
+		}},
 	{Flag: "max-sequences", Also: []string{"max-num-seqs", "parallel", "decode-concurrency"}, Group: Run,
 		Doc:  "replies that are generated together; more wait in the queue",
 		bind: func(c *Config) pflag.Value { return integer(&c.MaxSequences, 1, 1024) }},

@@ -1,0 +1,450 @@
+// Package budget divides a machine's memory among the models that run on it: whoever takes memory asks for it first, by a
+// number, and gives it back. catalog asks before it loads a model, an engine as its state grows. Where memory is short, what is
+// idle goes before anything is refused. Package budget knows bytes and names only; what the machine has is read by functions
+// that are given to it, so that every decision is tested as text (testdata).
+//
+// The order in which memory is found: what is free; models that nobody uses, the least recently used first; what only prompt
+// caches hold, of the model least recently used first; then the one who asked waits. Nothing is given up for somebody whom all
+// of it would not serve.
+package budget
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Use is memory in bytes, by what it is for.
+type Use struct {
+	Weights int64 // in memory of their own
+	State   int64 // keys and values, recurrent state, snapshots: of sequences and of the prompt cache
+	Scratch int64 // arrays of a step
+}
+
+// Sum is all of it.
+func (u Use) Sum() int64 { return u.Weights + u.State + u.Scratch }
+
+func (u Use) plus(v Use) Use {
+	return Use{u.Weights + v.Weights, u.State + v.State, u.Scratch + v.Scratch}
+}
+
+// minus is never below zero.
+func (u Use) minus(v Use) Use {
+	return Use{max(u.Weights-v.Weights, 0), max(u.State-v.State, 0), max(u.Scratch-v.Scratch, 0)}
+}
+
+// Readers tell what the machine has, in bytes; 0: not known. A nil one knows nothing. They are called often, from any goroutine,
+// and must not wait.
+type Readers struct {
+	Total     func() int64 // memory of the machine, or of the control group if that is less
+	Available func() int64 // what programs can still have of it
+	Private   func() int64 // what this program has taken for itself, not counting files that are mapped
+}
+
+func read(f func() int64) int64 {
+	if f == nil {
+		return 0
+	}
+	return f()
+}
+
+// unknown is the capacity of a machine that does not tell: more than any has.
+const unknown = 1 << 60
+
+// Reserve is what is left to the system of so much memory, unless somebody asks for another number: a sixteenth, up to 4 GiB.
+func Reserve(total int64) int64 { return min(total/16, 4<<30) }
+
+// Machine is a machine's memory, and who has what of it. Methods may be called from any goroutine.
+//
+// Invariants: the shares' sum never grows beyond the capacity; nobody's callback is called with the lock held; a share that has
+// been told to unload is told once.
+type Machine struct {
+	read    Readers
+	reserve int64
+	run     func(func()) // runs a callback, outside the lock
+
+	mu      sync.Mutex
+	shares  []*Share // in order of their last use, the least recent first
+	changed chan struct{}
+	asking  int // calls of Ask that wait
+}
+
+// New makes a machine of which reserve bytes are left to the system; see Reserve.
+func New(r Readers, reserve int64) *Machine {
+	return &Machine{read: r, reserve: reserve, changed: make(chan struct{}), run: func(f func()) { go f() }}
+}
+
+// Capacity is what all models may have together, 1<<60 where the machine does not tell its memory.
+func (m *Machine) Capacity() int64 {
+	if total := read(m.read.Total); total > 0 {
+		return max(total-m.reserve, 0)
+	}
+	return unknown
+}
+
+// Claim is what a model asks for.
+type Claim struct {
+	Name string // in errors and lists
+	Use
+	Pinned bool // it never goes
+	// Unload ends a model that nobody uses and closes its share. It is called once, on a goroutine of its own; Share.Begin is
+	// refused from then on. nil: as Pinned.
+	Unload func()
+	// Shrink asks for so many bytes of Share.SetSpare. It must not wait: whoever can give them does so with Share.Give. nil:
+	// nothing is ever asked for.
+	Shrink func(bytes int64)
+	// Wake is called when a Share.Grow that was told to Wait may be tried again. It must not wait.
+	Wake func()
+}
+
+// Share is what one model has.
+type Share struct {
+	m     *Machine
+	claim Claim
+	use   Use
+	spare int64 // of use.State
+	asked int64 // of spare, by Shrink
+	users int
+	gone  bool // told to unload, or closed
+	waits bool // told to Wait
+}
+
+// Ask gives a share that nobody uses yet, as soon as there is memory for it. Errors: *ShortError where there never will be,
+// ctx's.
+func (m *Machine) Ask(ctx context.Context, c Claim) (*Share, error) {
+	s := &Share{m: m, claim: c, use: c.Use}
+	for waiting := false; ; waiting = true {
+		m.mu.Lock()
+		if waiting {
+			m.asking--
+		}
+		a, relief := m.find(nil, c.Sum())
+		if a == Yes {
+			m.shares = append(m.shares, s)
+			m.mu.Unlock()
+			return s, nil
+		}
+		if a == Never {
+			err := m.short(s, c.Use)
+			m.mu.Unlock()
+			return nil, err
+		}
+		m.asking++
+		changed := m.changed
+		m.mu.Unlock()
+		m.do(relief)
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			m.mu.Lock()
+			m.asking--
+			m.mu.Unlock()
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// Answer is what becomes of a wish for memory.
+type Answer uint8
+
+const (
+	Yes   Answer = iota
+	Wait         // until others have given theirs back
+	Never        // what cannot go leaves too little
+)
+
+func (a Answer) String() string { return [...]string{"yes", "wait", "never"}[a] }
+
+// find looks for n bytes for s, nil for somebody new, and says what has to happen before they are there. The lock is held. What
+// other programs have taken counts for somebody new alone: who runs was promised more than it has, and is told of pressure.
+func (m *Machine) find(s *Share, n int64) (Answer, []func()) {
+	free := m.unpromised()
+	if s == nil {
+		free = m.free()
+	}
+	if n <= free {
+		return Yes, nil
+	}
+	most, now, pending := free, free, int64(0)
+	for _, o := range m.shares {
+		switch {
+		case o == s:
+		case o.gone:
+			most, pending = most+o.use.Sum(), pending+o.use.Sum()
+		case o.stays():
+			most, now = most+o.spare, now+o.spare-o.asked
+			pending += o.asked
+		case o.users > 0:
+			most, now = most+o.use.Sum(), now+o.spare-o.asked
+			pending += o.asked
+		default:
+			most, now = most+o.use.Sum(), now+o.use.Sum()
+		}
+	}
+	switch {
+	case n > most:
+		return Never, nil
+	case n <= free+pending || n > now+pending:
+		return Wait, nil
+	}
+	return Wait, m.relief(s, n-free-pending)
+}
+
+// relief tells idle models to go, and then prompt caches to shrink, until they will have given n bytes.
+func (m *Machine) relief(s *Share, n int64) (calls []func()) {
+	for _, o := range m.shares {
+		if n > 0 && o != s && !o.gone && !o.stays() && o.users == 0 {
+			n -= o.use.Sum() - o.asked
+			o.gone = true
+			calls = append(calls, o.claim.Unload)
+		}
+	}
+	for _, o := range m.shares {
+		if n > 0 && o != s && !o.gone {
+			calls = append(calls, o.shrink(&n))
+		}
+	}
+	return slices.DeleteFunc(calls, func(f func()) bool { return f == nil })
+}
+
+// shrink asks a share for up to n bytes that only its prompt cache holds.
+func (s *Share) shrink(n *int64) func() {
+	give := min(s.spare-s.asked, *n)
+	if give <= 0 || s.claim.Shrink == nil {
+		return nil
+	}
+	*n -= give
+	s.asked += give
+	return func() { s.claim.Shrink(give) }
+}
+
+// stays says that a share never goes.
+func (s *Share) stays() bool { return s.claim.Pinned || s.claim.Unload == nil }
+
+// free is what nobody has been promised, and the machine has: what is available to programs now, less what was promised here and
+// has not been touched yet.
+func (m *Machine) free() int64 {
+	free := m.unpromised()
+	if available := read(m.read.Available); available > 0 {
+		if private := read(m.read.Private); private > 0 {
+			available -= max(m.promised()-private, 0)
+		}
+		free = min(free, available)
+	}
+	return max(free, 0)
+}
+
+func (m *Machine) unpromised() int64 { return m.Capacity() - m.promised() }
+
+func (m *Machine) promised() (n int64) {
+	for _, s := range m.shares {
+		n += s.use.Sum()
+	}
+	return n
+}
+
+// do runs callbacks.
+func (m *Machine) do(calls []func()) {
+	for _, f := range calls {
+		m.run(f)
+	}
+}
+
+// notify tells those who wait that memory has come back. The lock is held; the calls are for do.
+func (m *Machine) notify() (calls []func()) {
+	close(m.changed)
+	m.changed = make(chan struct{})
+	for _, s := range m.shares {
+		if s.waits && s.claim.Wake != nil {
+			calls = append(calls, s.claim.Wake)
+		}
+		s.waits = false
+	}
+	return calls
+}
+
+// change changes a share and tells those who wait.
+func (s *Share) change(f func()) {
+	s.m.mu.Lock()
+	f()
+	calls := s.m.notify()
+	s.m.mu.Unlock()
+	s.m.do(calls)
+}
+
+// Grow asks for least bytes more, for keys and values or a step, and takes up to most where that many are free. It does not
+// wait: it gives what it got, all or nothing, and after Wait calls Claim.Wake.
+func (s *Share) Grow(least, most Use) (Use, Answer) {
+	s.m.mu.Lock()
+	if n := most.Sum(); n > least.Sum() && n <= s.m.unpromised() && s.m.asking == 0 {
+		least = most
+	}
+	a, calls := s.m.find(s, least.Sum())
+	switch a {
+	case Yes:
+		s.use = s.use.plus(least)
+	case Wait:
+		s.waits = true
+	}
+	s.m.mu.Unlock()
+	s.m.do(calls)
+	if a != Yes {
+		least = Use{}
+	}
+	return least, a
+}
+
+// Give gives memory back. What was asked for by Claim.Shrink counts as given.
+func (s *Share) Give(u Use) {
+	s.change(func() {
+		s.use = s.use.minus(u)
+		s.asked = max(s.asked-u.State, 0)
+		s.spare = max(s.spare-u.State, 0)
+	})
+}
+
+// SetSpare tells how much of the state only the prompt cache holds: it can be had by Claim.Shrink.
+func (s *Share) SetSpare(bytes int64) {
+	s.m.mu.Lock()
+	more := bytes > s.spare
+	s.spare = min(bytes, s.use.State)
+	s.asked = min(s.asked, s.spare)
+	var calls []func()
+	if more {
+		calls = s.m.notify()
+	}
+	s.m.mu.Unlock()
+	s.m.do(calls)
+}
+
+// Use is what the share has.
+func (s *Share) Use() Use {
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	return s.use
+}
+
+// Begin says that somebody uses the model until end is called, once. False: it is on its way out.
+func (s *Share) Begin() (end func(), ok bool) {
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	if s.gone {
+		return nil, false
+	}
+	s.users++
+	s.touch()
+	return func() {
+		s.change(func() {
+			s.users--
+			s.touch()
+		})
+	}, true
+}
+
+// touch makes s the one used last.
+func (s *Share) touch() {
+	if i := slices.Index(s.m.shares, s); i >= 0 {
+		s.m.shares = append(slices.Delete(s.m.shares, i, i+1), s)
+	}
+}
+
+// Short says that s lacks so much, for whoever was told Never.
+func (s *Share) Short(u Use) *ShortError {
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	return s.m.short(s, u)
+}
+
+// Close gives back everything. It may be called again.
+func (s *Share) Close() {
+	s.change(func() {
+		s.gone, s.use, s.spare, s.asked = true, Use{}, 0, 0
+		s.m.shares = slices.DeleteFunc(s.m.shares, func(o *Share) bool { return o == s })
+	})
+}
+
+// Level is how short of memory the system says it is.
+type Level uint8
+
+const (
+	Enough   Level = iota
+	Short          // programs wait for memory now and then
+	Critical       // the system is about to end programs
+)
+
+func (l Level) String() string { return [...]string{"enough", "short", "critical"}[l] }
+
+// Watch presses at every tick at which the system is short of memory, until ctx ends.
+func (m *Machine) Watch(ctx context.Context, tick <-chan time.Time, level func() Level) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick:
+			m.Press(level())
+		}
+	}
+}
+
+// Press makes caches shrink, because the system is short of memory: by half of what only they hold, or by all of it where that is
+// critical, and then models that nobody uses go as well.
+func (m *Machine) Press(l Level) {
+	if l == Enough {
+		return
+	}
+	var calls []func()
+	m.mu.Lock()
+	for _, s := range m.shares {
+		switch {
+		case s.gone:
+		case l == Critical && !s.stays() && s.users == 0:
+			s.gone = true
+			calls = append(calls, s.claim.Unload)
+		default:
+			n := s.spare - s.asked
+			if l == Short {
+				n = s.spare/2 - s.asked
+			}
+			if f := s.shrink(&n); f != nil {
+				calls = append(calls, f)
+			}
+		}
+	}
+	m.mu.Unlock()
+	m.do(calls)
+}
+
+// Held is what one share has, for lists.
+type Held struct {
+	Name string
+	Use
+	Spare  int64 // of State: only the prompt cache holds it
+	Users  int
+	Pinned bool
+}
+
+// Shares lists who has what, the largest first.
+func (m *Machine) Shares() []Held {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.held(nil)
+}
+
+func (m *Machine) held(but *Share) (all []Held) {
+	for _, s := range m.shares {
+		if s != but {
+			all = append(all, Held{s.claim.Name, s.use, s.spare, s.users, s.stays()})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Held) int { return cmp.Compare(b.Sum(), a.Sum()) })
+	return all
+}
+
+// Free is what nobody has been promised.
+func (m *Machine) Free() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.free()
+}
