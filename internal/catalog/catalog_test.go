@@ -466,6 +466,23 @@ func TestCacheBudget(t *testing.T) {
 	}
 }
 
+// TestReserve: what is the system's is not for keys and values.
+func TestReserve(t *testing.T) {
+	const gib = 1 << 30
+	cfg := config.Default()
+	cfg.CacheMemoryPart = 1
+	if n, err := cacheBudget(cfg, gib, 32*gib); err != nil || n != 29*gib {
+		t.Errorf("%d, %v, want 29 GiB: a sixteenth is the system's", n, err)
+	}
+	cfg.OSReserve = new(int64(20 * gib))
+	if n, err := cacheBudget(cfg, gib, 32*gib); err != nil || n != 11*gib {
+		t.Errorf("%d, %v, want 11 GiB", n, err)
+	}
+	if _, err := cacheBudget(cfg, 12*gib, 32*gib); err == nil || !strings.Contains(err.Error(), "20.0 GiB are the system's") {
+		t.Error(err)
+	}
+}
+
 // A context asked for by name is given or refused with the numbers, never cut.
 func TestContextAsked(t *testing.T) {
 	cfg := config.Default()

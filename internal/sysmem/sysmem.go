@@ -1,5 +1,5 @@
-// Package sysmem reads what the operating system says of memory: how much the machine has, what programs can still have of it, what
-// this program has taken, and whether the system is short of it. It decides nothing.
+// Package sysmem reads what the operating system says of memory: how much the machine has, what programs can still have of it,
+// what this program has taken, and whether the system is short of it. It decides nothing.
 package sysmem
 
 // Pressure is how long programs have had to wait for memory, and how often a control group met its limit.
