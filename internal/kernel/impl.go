@@ -10,10 +10,12 @@ import (
 type impl struct {
 	name   string
 	usable bool   // this CPU can run it
+	slower bool   // but runs the one before it faster: it is taken by name alone
 	enable func() // sets the toggles
 }
 
-// impls are in ascending order of preference; an arch file appends its own before init runs the choice.
+// impls are in ascending order of preference, but for those that are slower; an arch file appends its own before init runs the
+// choice.
 var impls = []impl{{name: "generic", usable: true, enable: func() { setToggles(0) }}}
 
 var current string
@@ -25,7 +27,7 @@ func init() {
 	}
 }
 
-// Implementations lists what this machine can run, slowest first.
+// Implementations lists what this machine can run, that of the oldest instructions first.
 func Implementations() []string {
 	var names []string
 	for _, im := range impls {
@@ -39,12 +41,12 @@ func Implementations() []string {
 // Current names the implementation in use.
 func Current() string { return current }
 
-// Use selects an implementation by name; "" or "auto" selects the best one. Call it before any work starts: kernels
+// Use selects an implementation by name; "" or "auto" selects the fastest one. Call it before any work starts: kernels
 // running meanwhile may see either choice.
 func Use(name string) error {
 	auto := name == "" || name == "auto"
 	for _, im := range slices.Backward(impls) {
-		if !im.usable || !auto && im.name != name {
+		if !im.usable || auto && im.slower || !auto && im.name != name {
 			continue
 		}
 		im.enable()

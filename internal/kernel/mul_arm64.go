@@ -21,9 +21,9 @@ func setToggles(level int) { useNEON, mulSet = level > 0, level-1 }
 func archImpls() []impl {
 	dot := cpu.ARM64.HasASIMDDP
 	return []impl{
-		{"neon", true, func() { setToggles(1) }},
-		{"dotprod", dot, func() { setToggles(2) }},
-		{"i8mm", dot && cpu.ARM64.HasI8MM, func() { setToggles(3) }},
+		{name: "neon", usable: true, enable: func() { setToggles(1) }},
+		{name: "dotprod", usable: dot, enable: func() { setToggles(2) }},
+		{name: "i8mm", usable: dot && cpu.ARM64.HasI8MM, enable: func() { setToggles(3) }},
 	}
 }
 
