@@ -63,7 +63,7 @@ var layers = map[string][]string{
 
 	"chat": {}, "chat/chattest": {"chat"}, "jinja": {}, "tokenizer": {"regular", "jsonc"}, "jsonc": {}, "grammar": {}, "grammar/regex": {"grammar", "grammar/notation"}, "grammar/jsonschema": {"grammar", "grammar/regex", "schema"}, "grammar/notation": {"grammar"},
 	"grammar/gbnf": {"grammar", "grammar/notation"}, "grammar/lark": {"grammar", "grammar/notation", "grammar/regex"}, "grammar/notation/notationtest": {"grammar", "grammar/notation", "demo", "tokenizer"}, "schema": {}, "sample": {}, "kv": {"retention"}, "retention": {}, "quant": {}, "safetensors": {"regular"},
-	"budget": {}, "sysmem": {}, "watchdog": {}, "config": {"regular", "chat"}, "console": {}, "hub": {"regular"}, "demo": {}, "regular": {},
+	"budget": {}, "sysmem": {}, "watchdog": {}, "config": {"regular", "chat"}, "console": {}, "hub": {"regular"}, "hub/hubtest": {}, "demo": {}, "regular": {},
 }
 
 // modules are the third-party modules the program and its tests may use, with the reason for each. A module that is
@@ -88,7 +88,7 @@ var modules = map[string]string{
 
 // forbidden are standard packages that a layer must do without: the network stays above generate, the log above engine.
 var forbidden = map[string][]string{
-	"net/http": {"server", "wire", "wire/anthropic", "wire/openai", "wire/responses", "wire/wiretest", "cli", "bench"},
+	"net/http": {"server", "wire", "wire/anthropic", "wire/openai", "wire/responses", "wire/wiretest", "cli", "bench", "hub", "hub/hubtest"},
 	"log/slog": {"server", "cli"},
 	"log":      {},
 }

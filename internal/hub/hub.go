@@ -1,9 +1,11 @@
-// Package hub finds models on disk: it turns a model id into a folder of the Hugging Face cache, lists what is there, and
-// says of any folder what kind of model it holds. Packages catalog and cli call it. It reads names and the small JSON
-// files only, never weights, never the environment, and it downloads nothing.
+// Package hub finds models on disk: it turns a model id into a folder of the Hugging Face cache, lists what is there, and says
+// of any folder what kind of model it holds; a Client brings models there from a hub. Packages catalog and cli call it. Of
+// what is on disk it reads names and the small JSON files only, never weights; it never reads the environment, and asks no hub
+// by itself.
 //
 // The layout is that of huggingface_hub: models--<org>--<name>/refs/<ref> holds a commit, and
 // models--<org>--<name>/snapshots/<commit>/ holds the files, usually as links into blobs/.
+// What is half there is a file blobs/<blob>.incomplete, and .locks/ has a file that is locked (flock) while one is written.
 package hub
 
 import (

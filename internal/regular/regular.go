@@ -86,7 +86,10 @@ func Open(path string, limit int64) (*os.File, error) {
 
 // OpenOwn opens a file that the program itself has made, as os.OpenFile does, in a folder that others may have been at: a
 // link in its place, which could lead to somebody else's file, is refused as well.
-func OpenOwn(path string, flag int) (*os.File, error) {
+func OpenOwn(path string, flag int) (*os.File, error) { return OpenOwnAs(path, flag, 0o600) }
+
+// OpenOwnAs is OpenOwn of a file that others may have rights to: perm are those of a new one, before the umask.
+func OpenOwnAs(path string, flag int, perm fs.FileMode) (*os.File, error) {
 	st, err := os.Lstat(path)
 	switch {
 	case err == nil:
@@ -97,7 +100,7 @@ func OpenOwn(path string, flag int) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(path, flag|nonblocking|nofollow, 0o600)
+	f, err := os.OpenFile(path, flag|nonblocking|nofollow, perm)
 	if err != nil {
 		return nil, err
 	}

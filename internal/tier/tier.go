@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"hearth/internal/kv"
+	"hearth/internal/regular"
 )
 
 const (
@@ -154,7 +155,7 @@ func (t *Tier) open() (err error) {
 	if err := t.scan(); err != nil {
 		return err
 	}
-	free, unknown := freeBytes(t.dir)
+	free, unknown := regular.Free(t.dir)
 	if unknown == nil {
 		free += shrink(others, t.bytes, free)
 	}

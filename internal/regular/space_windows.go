@@ -1,4 +1,4 @@
-package tier
+package regular
 
 import (
 	"math"
@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// freeBytes is what this user can still write to the disk of dir.
-func freeBytes(dir string) (int64, error) {
+// Free is how many bytes this user can still write to the disk of dir.
+func Free(dir string) (int64, error) {
 	p, err := windows.UTF16PtrFromString(dir)
 	if err != nil {
 		return 0, err

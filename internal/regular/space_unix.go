@@ -1,11 +1,11 @@
 //go:build darwin || dragonfly || freebsd || linux
 
-package tier
+package regular
 
 import "golang.org/x/sys/unix"
 
-// freeBytes is what this user can still write to the disk of dir.
-func freeBytes(dir string) (int64, error) {
+// Free is how many bytes this user can still write to the disk of dir.
+func Free(dir string) (int64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
 		return 0, err
