@@ -1,9 +1,10 @@
-// Package catalog knows which model there is and what it is called. It finds a model's files (embedded, a folder, the
-// Hugging Face cache), loads them on a backend it is handed, and answers the names clients send. Package cli makes one;
-// server and wire see it as chat.Models. It never picks a concrete backend and never reads a request.
+// Package catalog knows which models there are and what they are called. It finds a model's files (embedded, a folder, the
+// Hugging Face cache), loads them on a backend it is handed, and answers the names clients send. It is a table of entries, one
+// for each model: the main one, a small one beside it, those that embed or rank. Package cli makes one; server and wire see it as
+// chat.Models and chat.Encoders. It never picks a concrete backend and never reads a request.
 //
-// Life: New, then Load once, then Open from any goroutine, then Close. Open waits while the model loads, so a server may
-// listen before it is ready.
+// Life: New and what is to be beside, then Load once, then Open from any goroutine, then Close. Open waits while the model loads,
+// so a server may listen before it is ready.
 package catalog
 
 import (
@@ -14,99 +15,181 @@ import (
 
 	"hearth/internal/chat"
 	"hearth/internal/config"
-	"hearth/internal/engine"
+	"hearth/internal/embed"
 	"hearth/internal/model"
 )
 
-// Catalog serves one model. Its methods are safe for concurrent use.
+// Catalog is the table of models. Its methods are safe for concurrent use, but for those that add to it.
 type Catalog struct {
-	DiskCache *DiskCache // set before Load; nil: the prompt cache lives in memory only
+	DiskCache *DiskCache // of the main model; set before Load; nil: the prompt cache lives in memory only
 	// Note is told, once each, which names of others' models are taken for this one. It is set before Open; nil: nobody is told.
 	Note func(line string)
 
-	src   *Source
-	cfg   *config.Config
-	names names
-
-	known chan struct{} // closed when the model's text side is known to work; see Known
-	base  bool          // set before known is closed: the model has no chat template
-	loading
-	// Set before loading ends, read-only afterwards.
-	weights  *Weights
-	gen      chat.Generator
-	enc      *Encoder // in the place of weights and gen where the model does not generate
-	warnings []Warning
+	cfg     *config.Config // without what its file says of single models
+	entries []*Entry       // the main model first
 
 	closing sync.Once
 	telling sync.Mutex
 	told    map[string]bool // under telling
 }
 
-var _ chat.Models = (*Catalog)(nil)
+var (
+	_ chat.Models   = (*Catalog)(nil)
+	_ chat.Encoders = (*Catalog)(nil)
+)
 
 // New makes a catalog of the model of src. Nothing is read yet.
 func New(src *Source, cfg *config.Config) *Catalog {
-	cfg = Settings(src, cfg)
-	n := newNames(src, cfg.ServedModelName, cfg.AnyModel)
-	n.guess = !cfg.StrictModels
-	return &Catalog{src: src, cfg: cfg, names: n, known: make(chan struct{}), loading: loading{done: make(chan struct{})}}
+	main := newEntry(Main, src, Settings(src, cfg), model.Generates)
+	main.names.any, main.names.guess = cfg.AnyModel, !cfg.StrictModels
+	return &Catalog{cfg: cfg, entries: []*Entry{main}}
 }
 
 // Settings is cfg with what its file says of the model of src.
 func Settings(src *Source, cfg *config.Config) *config.Config {
-	n := newNames(src, cfg.ServedModelName, false)
+	n := newNames(src, cfg.ServedModelName)
 	return cfg.For(n.exact...)
 }
 
-// Settings are those of the model.
-func (c *Catalog) Settings() *config.Config { return c.cfg }
+// smallPart is the small model's share of the memory that keys and values of the main one get; it comes on top.
+const smallPart = 4
 
-// ID is what the model is called towards clients.
-func (c *Catalog) ID() string { return c.names.id() }
+// AddSmall puts a small model beside the main one, for the side work that clients give to models with haiku in their names. Of the
+// settings it takes everything but what is about the main model alone. It is called before Load, like the other two.
+func (c *Catalog) AddSmall(src *Source) {
+	own := *c.cfg
+	own.ServedModelName, own.AnyModel, own.AdapterPath, own.ChatTemplate = nil, false, "", ""
+	own.ContextLength = 0
+	own.CacheMemoryMB = (own.CacheMemoryMB + smallPart - 1) / smallPart
+	own.CacheMemoryPart /= smallPart
+	e := newEntry(Small, src, Settings(src, &own), model.Generates)
+	e.names.aliases = smallAliases
+	c.entries = append(c.entries, e)
+	c.main().names.guess = false // either could be meant
+}
 
-// Load reads the model and starts its engine. It is called once; its error is also what every Open then says.
+// AddEmbedder and AddRanker put a model beside the others.
+func (c *Catalog) AddEmbedder(src *Source) { c.addEncoder(src, model.Embeds) }
+
+func (c *Catalog) AddRanker(src *Source) { c.addEncoder(src, model.Ranks) }
+
+func (c *Catalog) addEncoder(src *Source, kind model.Kind) {
+	own := *c.cfg
+	own.ServedModelName = nil
+	e := newEntry(Beside, src, Settings(src, &own), kind)
+	e.names.aliases = textAliases
+	c.entries = append(c.entries, e)
+}
+
+func (c *Catalog) main() *Entry { return c.entries[0] }
+
+// Entries are the models, the main one first.
+func (c *Catalog) Entries() []*Entry { return c.entries }
+
+// Main is the entry of the main model.
+func (c *Catalog) Main() *Entry { return c.main() }
+
+// Small is that of the small model, nil if there is none.
+func (c *Catalog) Small() *Entry {
+	for _, e := range c.entries {
+		if e.Role == Small {
+			return e
+		}
+	}
+	return nil
+}
+
+// Settings are those of the main model.
+func (c *Catalog) Settings() *config.Config { return c.main().cfg }
+
+// ID is what the main model is called towards clients.
+func (c *Catalog) ID() string { return c.main().ID() }
+
+// Ready reports whether the main model is loaded.
+func (c *Catalog) Ready() bool { return c.main().Ready() }
+
+// Known is closed once the main model's tokenizer and chat template are known to work: what is loaded from then on is its weights.
+// Where they do not, and where a script answers, it never is.
+func (c *Catalog) Known() <-chan struct{} { return c.main().known }
+
+// Load reads the models, one after the other, and starts their engines. It is called once; its error is also what every Open then
+// says. A small model that does not chat is refused before any is read.
 func (c *Catalog) Load(bs Backends) error {
 	var err error
-	switch {
-	case c.cfg.Script != "":
-		c.gen, c.warnings, err = openScripted(c.src, c.cfg, c.ID(), bs.Warn)
-	case encodes(c.src):
-		c.setKnown(false) // it has no template
-		c.enc = newEncoder(c.src, c.cfg, model.Generates)
-		err = c.enc.load(bs)
-	default:
-		c.weights, c.gen, c.warnings, err = openLocal(c.src, c.cfg, c.ID(), bs, c.DiskCache, c.setKnown)
+	if small := c.Small(); small != nil {
+		err = mustChat(small.src, small.cfg)
 	}
-	c.end(err)
+	for i, e := range c.entries {
+		var disk *DiskCache
+		if i == 0 {
+			disk = c.DiskCache
+		}
+		if err != nil {
+			e.end(err)
+			continue
+		}
+		err = e.load(bs, disk)
+	}
 	return err
 }
 
-// Known is closed once the model's tokenizer and chat template are known to work: what is loaded from then on is its weights.
-// Where they do not, and where a script answers, it never is.
-func (c *Catalog) Known() <-chan struct{} { return c.known }
-
-func (c *Catalog) setKnown(base bool) {
-	c.base = base
-	close(c.known)
-}
-
-// Open implements chat.Models.
+// Open implements chat.Models. The names of models that do not generate are known, but nothing is there to open.
 func (c *Catalog) Open(ctx context.Context, name string) (chat.Generator, error) {
-	_, deployment := chat.Deployment(ctx)
-	guessed, err := c.names.find(name, deployment)
+	e, err := c.find(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	if guessed {
-		c.tell(name, c.ID())
+	m, err := e.wait(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case m.enc != nil:
+		return nil, generatesNothing(m.Model())
 	}
-	if err := c.wait(ctx); err != nil {
+	return m.gen, nil
+}
+
+// OpenEmbedder implements chat.Encoders.
+func (c *Catalog) OpenEmbedder(ctx context.Context, name string) (chat.Embedder, error) {
+	return c.openEncoder(ctx, name, chat.Embeds)
+}
+
+// OpenRanker implements chat.Encoders.
+func (c *Catalog) OpenRanker(ctx context.Context, name string) (chat.Ranker, error) {
+	return c.openEncoder(ctx, name, chat.Ranks)
+}
+
+// openEncoder is the service of findEncoder, once the model is loaded.
+func (c *Catalog) openEncoder(ctx context.Context, name string, kind chat.ModelKind) (*embed.Service, error) {
+	e, err := c.findEncoder(ctx, name, kind)
+	if err != nil {
 		return nil, err
 	}
-	if c.enc != nil {
-		return nil, generatesNothing(c.enc.Model())
+	m, err := e.wait(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return c.gen, nil
+	return m.enc.service, nil
+}
+
+// List implements chat.Models. The context of a model that loads is unknown, 0.
+func (c *Catalog) List() []chat.Model {
+	var list []chat.Model
+	for _, e := range c.entries {
+		list = append(list, e.Model())
+	}
+	return list
+}
+
+// Warnings are those of the folders of all models that are loaded.
+func (c *Catalog) Warnings() []Warning {
+	var all []Warning
+	for _, e := range c.entries {
+		if m := e.loaded(); m != nil {
+			all = append(all, m.warnings...)
+		}
+	}
+	return all
 }
 
 // mostTold bounds the names that Note is told of: clients choose them.
@@ -129,62 +212,13 @@ func (c *Catalog) tell(name, id string) {
 	c.Note(fmt.Sprintf("%s is not served here; %q answers in its place (--strict-models refuses such names)", shown(name), id))
 }
 
-// Encoder is the model where it does not generate, nil otherwise and until Ready.
-func (c *Catalog) Encoder() *Encoder {
-	if !c.encodes() {
-		return nil
-	}
-	return c.enc
-}
-
-func (c *Catalog) encodes() bool { return c.Ready() && c.enc != nil }
-
-// List implements chat.Models. While the model loads its context is unknown, 0.
-func (c *Catalog) List() []chat.Model {
-	switch {
-	case c.encodes():
-		return []chat.Model{c.enc.Model()}
-	case c.Ready():
-		return []chat.Model{c.gen.Model()}
-	}
-	m := chat.Model{ID: c.ID(), Path: c.src.Path, Created: c.src.Created}
-	select {
-	case <-c.known:
-		if c.base {
-			m.Kind = chat.Completes
-		}
-	default:
-	}
-	return []chat.Model{m}
-}
-
-// Weights gives the loaded weights and their engine, nil until Ready and where a script answers.
-func (c *Catalog) Weights() *Weights {
-	if !c.Ready() {
-		return nil
-	}
-	return c.weights
-}
-
-// Stats gives the engine's figures, zero until Ready; of a script, how many replies run.
-func (c *Catalog) Stats() engine.Stats {
-	if w := c.Weights(); w != nil {
-		return w.Engine.Stats()
-	}
-	return engine.Stats{Running: len(c.Live())}
-}
-
 // Close frees everything. A Load in progress is waited for. Close may be called again.
 func (c *Catalog) Close() error {
-	var err error
+	var errs []error
 	c.closing.Do(func() {
-		<-c.done
-		if c.weights != nil {
-			err = errors.Join(saveHistory(c.weights, c.gen), c.weights.Close())
-		}
-		if c.enc != nil {
-			err = c.enc.close()
+		for i := len(c.entries) - 1; i >= 0; i-- {
+			errs = append(errs, c.entries[i].close())
 		}
 	})
-	return err
+	return errors.Join(errs...)
 }

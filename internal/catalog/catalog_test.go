@@ -89,7 +89,7 @@ func TestSettings(t *testing.T) {
 		cfg.ContextLength, cfg.CacheMemoryMB, cfg.Precision, cfg.Threads, cfg.MaxTokens = 128, 64, "fast", 1, 3
 		cfg.ServedModelName = []string{"mine", "other"}
 	})
-	w := c.Weights()
+	w := c.Main().Weights()
 	if w.Precision != backend.Fast || w.Engine.Context() != 128 || c.Stats().Budget != 64<<20 {
 		t.Errorf("precision %v, context %d, budget %d", w.Precision, w.Engine.Context(), c.Stats().Budget)
 	}
@@ -121,7 +121,7 @@ func TestPrecisionAuto(t *testing.T) {
 	// the demo is small enough for float32
 	for asked, want := range map[string]backend.Precision{"auto": backend.Float32, "exact": backend.Exact} {
 		t.Run(asked, func(t *testing.T) {
-			if p := loaded(t, func(cfg *config.Config) { cfg.Precision = asked }).Weights().Precision; p != want {
+			if p := loaded(t, func(cfg *config.Config) { cfg.Precision = asked }).Main().Weights().Precision; p != want {
 				t.Errorf("got %v", p)
 			}
 		})
@@ -156,8 +156,8 @@ func TestOutliersMemory(t *testing.T) {
 	for _, p := range []string{"fast", "outliers", "float32"} {
 		t.Run(p, func(t *testing.T) {
 			c := loaded(t, func(cfg *config.Config) { cfg.Precision, cfg.CacheMemoryMB = p, 16 })
-			w := c.Weights()
-			f, err := NewForecaster(w.checkpoint, cpu.New(), Options(c.src, c.cfg, model.Generates, backend.Caps{}), c.cfg, nil)
+			w := c.Main().Weights()
+			f, err := NewForecaster(w.checkpoint, cpu.New(), Options(c.Main().src, c.Settings(), model.Generates, backend.Caps{}), c.Settings(), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -205,7 +205,7 @@ func TestFailedLoad(t *testing.T) {
 			c := New(src, cfg)
 			err := c.Load(backends())
 			if name == "memory" && err == nil { // a page fits after all: then a short context must be what came out
-				if n := c.Weights().Engine.Context(); n > 64 {
+				if n := c.Main().Weights().Engine.Context(); n > 64 {
 					t.Errorf("context %d", n)
 				}
 			} else if err == nil {
@@ -222,7 +222,7 @@ func TestFailedLoad(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "Qwen3-0.6B-4bit")
-	n := newNames(&Source{ID: "mlx-community/Qwen3-0.6B-4bit", Path: dir}, []string{"served"}, false)
+	n := newNames(&Source{ID: "mlx-community/Qwen3-0.6B-4bit", Path: dir}, []string{"served"})
 	wd, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
@@ -268,16 +268,16 @@ func TestHostedNames(t *testing.T) {
 		"gpt-oss-120b": false, "openai/gpt-oss-120b": false, "o": false, "olmo-2": false, "opus": false, "openai/": false, "gpt4": false, "o3": true,
 		"my-gpt-4o": false, "mistral/gpt-4o": false, "text-embedding-3-small": false,
 	} {
-		guessed, err := c.names.find(name, false)
+		guessed, err := c.main().names.find(name, false)
 		if guessed != want || (err == nil) != want {
 			t.Errorf("%q: guessed %v, %v; want %v", name, guessed, err, want)
 		}
-		if guessed, err := c.names.find(name, true); !guessed || err != nil {
+		if guessed, err := c.main().names.find(name, true); !guessed || err != nil {
 			t.Errorf("deployment %q: guessed %v, %v", name, guessed, err)
 		}
 	}
 	for _, name := range []string{"gpt-oss-20b", "default", "claude-opus-4-8"} {
-		if guessed, err := c.names.find(name, true); guessed || err != nil {
+		if guessed, err := c.main().names.find(name, true); guessed || err != nil {
 			t.Errorf("%q: guessed %v, %v", name, guessed, err)
 		}
 	}
@@ -287,13 +287,14 @@ func TestHostedNames(t *testing.T) {
 		"gpt-4o": "hearth serve /models/gpt-oss-20b --served-model-name gpt-4o;", "it's": "", "a,b": "", "two words": "--served-model-name 'two words';",
 		"-x": "", "\x1b[31m": "",
 	} {
-		_, err := strict.names.find(name, true)
+		_, err := strict.main().names.find(name, true)
 		if chat.AsError(err).Kind != chat.NotFound || command == "" == strings.Contains(err.Error(), "--served-model-name") || !strings.Contains(err.Error(), command) {
 			t.Errorf("strict, %q: %v; want the command %q", name, err, command)
 		}
 	}
-	small := NewSmall(New(src, config.Default()), &Source{ID: "small"}, config.Default())
-	if guessed, err := small.main.names.find("gpt-4o", false); guessed || err == nil {
+	small := New(src, config.Default())
+	small.AddSmall(&Source{ID: "small"})
+	if guessed, err := small.main().names.find("gpt-4o", false); guessed || err == nil {
 		t.Errorf("beside a small model: guessed %v, %v", guessed, err)
 	}
 }
@@ -309,15 +310,24 @@ func TestClaudeNamesOpen(t *testing.T) {
 		{"org/big", "org/little", []string{"haiku/of mine", "other"}},
 	} {
 		cfg.ServedModelName = tt.served
-		s := NewSmall(New(&Source{ID: tt.main}, cfg), &Source{ID: tt.small}, cfg)
-		if name := chat.ClaudeName(s.main.ID()); s.isSmall(name) || s.main.names.exact[0] != s.main.ID() {
-			t.Errorf("%+v: %s opens the small model", tt, name)
+		s := New(&Source{ID: tt.main}, cfg)
+		s.AddSmall(&Source{ID: tt.small})
+		for _, want := range s.Entries() {
+			name := chat.ClaudeName(want.ID())
+			if e, err := s.find(t.Context(), name); err != nil || e != want {
+				t.Errorf("%+v: %s opens %v, %v", tt, name, e, err)
+			}
 		}
-		if name := chat.ClaudeName(s.ID()); !s.isSmall(name) {
-			t.Errorf("%+v: %s opens the main model", tt, name)
+		for name, want := range map[string]*Entry{"claude-haiku-4-5": s.Small(), "Claude-3-HAIKU": s.Small(), "claude-opus-4-8": s.main(), "default": s.main()} {
+			if name == tt.small {
+				continue
+			}
+			if e, err := s.find(t.Context(), name); err != nil || e != want {
+				t.Errorf("%+v: %s opens %v, %v", tt, name, e, err)
+			}
 		}
 	}
-	if n := newNames(&Source{ID: "a/b"}, nil, false); !n.is("claude-a-b") {
+	if n := newNames(&Source{ID: "a/b"}, nil); !n.is("claude-a-b") {
 		t.Errorf("names %q", n.exact)
 	}
 }
@@ -361,6 +371,7 @@ func TestMatch(t *testing.T) {
 	}{
 		{"a", "a", true}, {"a", "ab", false}, {"a*", "a", true}, {"a*", "abc", true}, {"*c", "abc", true},
 		{"a*a", "a", false}, {"a*a", "aa", true}, {"*", "", true}, {"a*c", "abd", false},
+		{"*b*", "abc", true}, {"*b*", "b", true}, {"*b*", "ac", false}, {"a*b*c", "a-b-c", true}, {"a*b*c", "a-c-b", false}, {"a*b*b", "ab", false},
 	} {
 		if got := matchGlob(tt.pattern, tt.s); got != tt.want {
 			t.Errorf("match(%q, %q) = %v", tt.pattern, tt.s, got)

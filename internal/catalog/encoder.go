@@ -16,32 +16,15 @@ import (
 	"hearth/internal/tokenizer"
 )
 
-// Encoder is a model that embeds or ranks texts. Life as Catalog's.
+// Encoder is a model that embeds or ranks texts, loaded.
 type Encoder struct {
-	src  *Source
-	cfg  *config.Config
-	kind model.Kind // wanted; Generates: what the folder says
-	// names are what it answers to towards clients.
-	names names
-
-	loading
-	// Set before loading ends, read-only afterwards.
 	service    *embed.Service
-	loaded     *model.Encoder
+	model      *model.Encoder
 	checkpoint *model.Checkpoint
 	backend    backend.Backend
 	away       *remote.Encoder // in the place of backend, where the model runs in another process
 	runs       Runs
 	took       time.Duration
-	warnings   []Warning
-}
-
-// textAliases are names of embedding models that clients have built in.
-var textAliases = []string{"default", "default_model", "local", "text-embedding-*"}
-
-// newEncoder makes an Encoder of the model of src for the wanted use. Nothing is read yet.
-func newEncoder(src *Source, cfg *config.Config, kind model.Kind) *Encoder {
-	return &Encoder{src: src, cfg: cfg, kind: kind, names: newNames(src, cfg.ServedModelName, false), loading: loading{done: make(chan struct{})}}
 }
 
 // encodes reports whether the folder of src says that its model embeds or ranks. What is wrong with a folder is said by who
@@ -55,74 +38,73 @@ func encodes(src *Source) bool {
 	return errors.Join(err, c.Close()) == nil && p.Kind != model.Generates
 }
 
-// load reads the model and starts its service.
-func (e *Encoder) load(bs Backends) error {
+// openEncoder reads the model of src and starts its service, under the name id. kind is the wanted use; Generates: what the folder
+// says.
+func openEncoder(src *Source, cfg *config.Config, id string, kind model.Kind, bs Backends) (*Encoder, []Warning, error) {
 	start := time.Now()
-	err := e.open(bs)
+	e := &Encoder{}
+	warnings, err := e.open(src, cfg, id, kind, bs)
 	if err != nil {
-		err = errors.Join(err, e.free())
+		return nil, nil, errors.Join(err, e.close())
 	}
 	e.took = time.Since(start)
-	e.end(err)
-	return err
+	return e, warnings, nil
 }
 
-func (e *Encoder) open(bs Backends) (err error) {
-	if e.checkpoint, err = model.OpenCheckpoint(e.src.FS, e.src.Where); err != nil {
-		return err
+func (e *Encoder) open(src *Source, cfg *config.Config, id string, kind model.Kind, bs Backends) (_ []Warning, err error) {
+	if e.checkpoint, err = model.OpenCheckpoint(src.FS, src.Where); err != nil {
+		return nil, err
 	}
-	if e.kind == model.Generates && e.cfg.AdapterPath != "" {
-		return &model.LoadError{What: "adapter", Where: e.cfg.AdapterPath, Problem: "adapters of models that embed or rank are not supported",
+	if kind == model.Generates && cfg.AdapterPath != "" {
+		return nil, &model.LoadError{What: "adapter", Where: cfg.AdapterPath, Problem: "adapters of models that embed or rank are not supported",
 			Hint: "fuse it into the model first"}
 	}
 	p, err := e.checkpoint.Pooling()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	tok, err := tokenizer.Load(e.src.FS)
+	tok, err := tokenizer.Load(src.FS)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return &model.LoadError{Where: e.src.Where, File: "tokenizer.json", Err: err, Hint: "fetch the tokenizer from where the model came from"}
+		return nil, &model.LoadError{Where: src.Where, File: "tokenizer.json", Err: err, Hint: "fetch the tokenizer from where the model came from"}
 	case err != nil:
-		return &model.LoadError{Where: e.src.Where, Err: err}
+		return nil, &model.LoadError{Where: src.Where, Err: err}
 	}
-	if err := e.fit(&p, tok); err != nil {
-		return err
+	if err := fit(src, kind, &p, e.checkpoint.Type, tok); err != nil {
+		return nil, err
 	}
 	c := embed.Config{
 		Tokenizer: tok,
-		MaxTokens: e.cfg.EmbeddingMaxLength, Truncate: e.cfg.EmbeddingOverflow == "truncate",
-		StepRows: embed.StepRows, MaxWaiting: e.cfg.MaxQueue,
+		MaxTokens: cfg.EmbeddingMaxLength, Truncate: cfg.EmbeddingOverflow == "truncate",
+		StepRows: embed.StepRows, MaxWaiting: cfg.MaxQueue,
 	}
-	if err := e.place(bs, p, &c); err != nil {
-		return err
+	if err := e.place(src, cfg, bs, p, &c); err != nil {
+		return nil, err
 	}
-	e.warnings = e.src.warnings(e.checkpoint.Warnings, e.loaded.Warnings, tok.Warnings())
-	c.Info = chat.Model{ID: e.names.id(), Path: e.src.Path, Created: e.src.Created, Description: e.loaded.Description}
-	e.service, err = embed.New(c)
-	if err != nil {
-		return &model.LoadError{Where: e.src.Where, Err: err, Hint: "see --embedding-max-length"}
+	c.Info = chat.Model{ID: id, Path: src.Path, Created: src.Created, Description: e.model.Description}
+	if e.service, err = embed.New(c); err != nil {
+		return nil, &model.LoadError{Where: src.Where, Err: err, Hint: "see --embedding-max-length"}
 	}
-	return nil
+	return src.warnings(e.checkpoint.Warnings, e.model.Warnings, tok.Warnings()), nil
 }
 
 // place loads the weights where they are to run: in a process of their own, or here.
-func (e *Encoder) place(bs Backends, p model.Pooling, c *embed.Config) (err error) {
-	away, left, err := bs.elsewhere(e.cfg, func(name string) error { return e.openAway(bs.Workers, name, p) })
+func (e *Encoder) place(src *Source, cfg *config.Config, bs Backends, p model.Pooling, c *embed.Config) (err error) {
+	away, left, err := bs.elsewhere(cfg, func(name string) error { return e.openAway(bs.Workers, src, cfg, name, p) })
 	if err != nil {
 		return err
 	}
 	if away {
-		c.Model, c.Away = e.loaded, func(b *backend.Batch) ([]float32, error) { return e.away.Forward(context.Background(), b) }
+		c.Model, c.Away = e.model, func(b *backend.Batch) ([]float32, error) { return e.away.Forward(context.Background(), b) }
 		return nil
 	}
-	if e.backend, err = left.open(e.cfg); err != nil {
+	if e.backend, err = left.open(cfg); err != nil {
 		return err
 	}
-	c.Stuck = left.stuck(e.src.ID)
-	o := encoderOptions(e.src, e.cfg, e.backend, p)
+	c.Stuck = left.stuck(src.ID)
+	o := encoderOptions(src, cfg, e.backend, p)
 	c.Model, err = e.checkpoint.LoadEncoder(e.backend, o, p)
-	e.loaded, c.Backend = c.Model, e.backend
+	e.model, c.Backend = c.Model, e.backend
 	e.runs = encoderRuns(e.backend, o)
 	return err
 }
@@ -139,15 +121,15 @@ func encoderRuns(be backend.Backend, o backend.Options) Runs {
 	return Runs{be.Name(), o.Precision, o.Precision.VectorRounding(be.Caps())}
 }
 
-// fit turns what a folder is for into what is wanted of it, where that can be.
-func (e *Encoder) fit(p *model.Pooling, tok *tokenizer.Tokenizer) error {
+// fit turns what a folder is for into kind, which is wanted of it, where that can be.
+func fit(src *Source, kind model.Kind, p *model.Pooling, modelType string, tok *tokenizer.Tokenizer) error {
 	switch {
-	case e.kind == model.Generates || e.kind == p.Kind:
+	case kind == model.Generates || kind == p.Kind:
 		return nil
-	case e.kind == model.Embeds && p.Kind == model.Generates:
+	case kind == model.Embeds && p.Kind == model.Generates:
 		p.Kind = model.Embeds // a conversion that lost the files that say so
 		return nil
-	case e.kind == model.Ranks && p.Kind == model.Generates && strings.HasPrefix(e.checkpoint.Type, "qwen3"):
+	case kind == model.Ranks && p.Kind == model.Generates && strings.HasPrefix(modelType, "qwen3"):
 		yes, ok := tok.ID("yes")
 		no, ok2 := tok.ID("no")
 		if ok && ok2 {
@@ -156,70 +138,26 @@ func (e *Encoder) fit(p *model.Pooling, tok *tokenizer.Tokenizer) error {
 		}
 	}
 	hint := "--embedding-model takes models that embed, --rerank-model those that rank"
-	return &model.LoadError{Where: e.src.Where, Problem: "the model " + p.Kind.String(), Hint: hint}
+	return &model.LoadError{Where: src.Where, Problem: "the model " + p.Kind.String(), Hint: hint}
 }
 
-// Model describes the model; while it loads its context is unknown.
-func (e *Encoder) Model() chat.Model {
-	if e.Ready() {
-		return e.service.Model()
-	}
-	kind := chat.Embeds
-	if e.kind == model.Ranks {
-		kind = chat.Ranks
-	}
-	return chat.Model{ID: e.names.id(), Path: e.src.Path, Created: e.src.Created, Kind: kind}
-}
+// Model describes the model.
+func (e *Encoder) Model() chat.Model { return e.service.Model() }
 
-// Summary is one line about what was loaded, "" until then.
-func (e *Encoder) Summary() string {
-	if !e.Ready() {
-		return ""
-	}
-	return e.loaded.Description + ", " + e.runs.line()
-}
+// Summary is one line about what was loaded.
+func (e *Encoder) Summary() string { return e.model.Description + ", " + e.runs.line() }
 
-// Runs is how the model runs, zero until it is loaded.
-func (e *Encoder) Runs() Runs {
-	if !e.Ready() {
-		return Runs{}
-	}
-	return e.runs
-}
-
-// Took is how long loading took, 0 until then.
-func (e *Encoder) Took() time.Duration {
-	if !e.Ready() {
-		return 0
-	}
-	return e.took
-}
+// Runs is how the model runs.
+func (e *Encoder) Runs() Runs { return e.runs }
 
 // Bytes is the size of the loaded weights.
-func (e *Encoder) Bytes() int64 {
-	if !e.Ready() {
-		return 0
-	}
-	return e.loaded.Bytes
-}
+func (e *Encoder) Bytes() int64 { return e.model.Bytes }
 
 // Stats are what the service has done so far.
-func (e *Encoder) Stats() embed.Stats {
-	if !e.Ready() {
-		return embed.Stats{}
-	}
-	return e.service.Stats()
-}
+func (e *Encoder) Stats() embed.Stats { return e.service.Stats() }
 
+// close frees the model, also one of which only a part was loaded.
 func (e *Encoder) close() error {
-	<-e.done
-	if e.err != nil {
-		return nil // load has freed what there was
-	}
-	return e.free()
-}
-
-func (e *Encoder) free() error {
 	var errs []error
 	if e.away != nil { // first, so that the service does not wait for it
 		errs = append(errs, e.away.Close())
@@ -227,8 +165,8 @@ func (e *Encoder) free() error {
 	if e.service != nil {
 		errs = append(errs, e.service.Close())
 	}
-	if e.loaded != nil && e.away == nil {
-		errs = append(errs, e.loaded.Close())
+	if e.model != nil && e.away == nil {
+		errs = append(errs, e.model.Close())
 	}
 	if e.backend != nil {
 		errs = append(errs, e.backend.Close())

@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,7 +32,7 @@ func encoderSource(t *testing.T, name string, ranks bool) *Source {
 }
 
 // beside loads the model of src, or the demo, with encoders beside it.
-func beside(t *testing.T, src *Source, set func(*config.Config, *Encoders)) *Encoders {
+func beside(t *testing.T, src *Source, set func(*config.Config, *Catalog)) *Catalog {
 	t.Helper()
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	cfg := config.Default()
@@ -44,24 +43,22 @@ func beside(t *testing.T, src *Source, set func(*config.Config, *Encoders)) *Enc
 		}
 	}
 	c := New(src, cfg)
-	e := NewEncoders(c, c, cfg)
 	if set != nil {
-		set(cfg, e)
-		e.any = cfg.AnyModel
+		set(cfg, c)
 	}
-	if err := e.Load(backends(), c.Load(backends())); err != nil {
+	if err := c.Load(backends()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := errors.Join(e.Close(), c.Close()); err != nil {
+		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return e
+	return c
 }
 
 // what answers, by the kind asked for and the name sent; an error is its code.
-func answers(t *testing.T, e *Encoders, kind chat.ModelKind, name string) string {
+func answers(t *testing.T, e *Catalog, kind chat.ModelKind, name string) string {
 	t.Helper()
 	var m interface{ Model() chat.Model }
 	var err error
@@ -84,9 +81,9 @@ func answers(t *testing.T, e *Encoders, kind chat.ModelKind, name string) string
 }
 
 func TestEncodersBeside(t *testing.T) {
-	e := beside(t, nil, func(cfg *config.Config, e *Encoders) {
-		e.AddEmbedder(encoderSource(t, "minilm", false), cfg)
-		e.AddRanker(encoderSource(t, "judge", true), cfg)
+	e := beside(t, nil, func(cfg *config.Config, e *Catalog) {
+		e.AddEmbedder(encoderSource(t, "minilm", false))
+		e.AddRanker(encoderSource(t, "judge", true))
 	})
 	const no, unknown = "model_not_supported", "model_not_found"
 	for _, c := range []struct {
@@ -114,7 +111,7 @@ func TestEncodersBeside(t *testing.T) {
 	if err != nil || len(out.Vectors) != 1 || len(out.Vectors[0]) != 32 || out.Tokens != 7 {
 		t.Errorf("%+v, %v", out, err)
 	}
-	if s := e.Beside()[0]; s.Stats().Texts != 1 || s.Bytes() == 0 || !strings.Contains(s.Summary(), "bert") || !strings.HasSuffix(s.Summary(), ", backend cpu (float32)") {
+	if s := e.Entries()[1].Encoder(); s.Stats().Texts != 1 || s.Bytes() == 0 || !strings.Contains(s.Summary(), "bert") || !strings.HasSuffix(s.Summary(), ", backend cpu (float32)") {
 		t.Errorf("%+v, %d bytes, %s", s.Stats(), s.Bytes(), s.Summary())
 	}
 }
@@ -133,8 +130,8 @@ func TestEncoderAlone(t *testing.T) {
 	if got := answers(t, e, chat.Ranks, ""); got != "model_not_supported" {
 		t.Errorf("ranks: %s", got)
 	}
-	if c := e.main; c.Weights() != nil || c.Encoder() == nil || c.WeightBytes() == 0 || c.List()[0].Kind != chat.Embeds {
-		t.Errorf("weights %v, encoder %v, %d bytes, %+v", c.Weights(), c.Encoder(), c.WeightBytes(), c.List())
+	if c := e.Main(); c.Weights() != nil || c.Encoder() == nil || e.WeightBytes() == 0 || e.List()[0].Kind != chat.Embeds {
+		t.Errorf("weights %v, encoder %v, %d bytes, %+v", c.Weights(), c.Encoder(), e.WeightBytes(), e.List())
 	}
 }
 
@@ -147,9 +144,9 @@ func TestEncoderNames(t *testing.T) {
 		}
 	})
 	t.Run("any", func(t *testing.T) {
-		e := beside(t, nil, func(cfg *config.Config, e *Encoders) {
+		e := beside(t, nil, func(cfg *config.Config, e *Catalog) {
 			cfg.AnyModel = true
-			e.AddEmbedder(encoderSource(t, "minilm", false), cfg)
+			e.AddEmbedder(encoderSource(t, "minilm", false))
 		})
 		if got := answers(t, e, chat.Embeds, "whatever"); got != "minilm" {
 			t.Errorf("any model: %s", got)
@@ -165,22 +162,25 @@ func TestEncoderLoadErrors(t *testing.T) {
 	short := *config.Default()
 	short.EmbeddingMaxLength = 41
 	for name, c := range map[string]struct {
-		e    *Encoder
+		src  *Source
+		cfg  *config.Config
+		kind model.Kind
 		want string
 	}{
-		"a ranking model embeds":   {newEncoder(encoderSource(t, "a", true), config.Default(), model.Embeds), "the model ranks texts"},
-		"an embedding model ranks": {newEncoder(encoderSource(t, "a", false), config.Default(), model.Ranks), "the model embeds texts"},
-		"no tokenizer":             {newEncoder(bare, config.Default(), model.Embeds), "tokenizer.json"},
-		"too long":                 {newEncoder(encoderSource(t, "a", false), &short, model.Embeds), "the model has 40 positions"},
+		"a ranking model embeds":   {encoderSource(t, "a", true), config.Default(), model.Embeds, "the model ranks texts"},
+		"an embedding model ranks": {encoderSource(t, "a", false), config.Default(), model.Ranks, "the model embeds texts"},
+		"no tokenizer":             {bare, config.Default(), model.Embeds, "tokenizer.json"},
+		"too long":                 {encoderSource(t, "a", false), &short, model.Embeds, "the model has 40 positions"},
 	} {
-		err := c.e.load(backends())
+		e := newEntry(Beside, c.src, c.cfg, c.kind)
+		err := e.load(backends(), nil)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v", name, err)
 		}
-		if opened := c.e.wait(t.Context()); chat.AsError(opened).Kind != chat.Internal {
+		if _, opened := e.wait(t.Context()); chat.AsError(opened).Kind != chat.Internal {
 			t.Errorf("%s: opened after that: %v", name, opened)
 		}
-		if err := c.e.close(); err != nil {
+		if err := e.close(); err != nil {
 			t.Error(err)
 		}
 	}
@@ -192,8 +192,8 @@ func TestEncoderOfChatModel(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	src := &Source{ID: "demo", Where: "demo", FS: demo.FS()}
 	for kind, want := range map[model.Kind]chat.ModelKind{model.Embeds: chat.Embeds, model.Ranks: chat.Ranks} {
-		e := newEncoder(src, config.Default(), kind)
-		err := e.load(backends())
+		e := newEntry(Beside, src, config.Default(), kind)
+		err := e.load(backends(), nil)
 		switch {
 		case err != nil && strings.Contains(err.Error(), "the model generates text"): // its vocabulary need not have both words
 		case err != nil:

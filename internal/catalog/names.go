@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -10,9 +11,10 @@ import (
 	"unicode/utf8"
 
 	"hearth/internal/chat"
+	"hearth/internal/model"
 )
 
-// aliases are names that mean the loaded model because clients have them built in. A star stands for any text.
+// aliases are names that mean the main model because clients have them built in. A star stands for any text.
 var aliases = []string{
 	"default",
 	"default_model", // mlx-lm's default
@@ -34,18 +36,25 @@ func isHosted(name string) bool {
 		slices.ContainsFunc(hosted, func(pattern string) bool { return matchGlob(pattern, name) })
 }
 
+// textAliases are names of embedding models that clients have built in.
+var textAliases = []string{"default", "default_model", "local", "text-embedding-*"}
+
+// smallAliases come with the small model: clients give side work to models with haiku in their names.
+var smallAliases = []string{"*haiku*"}
+
 // names decides which model a client means.
 type names struct {
-	any    bool
-	guess  bool     // names of hosted models and deployments mean the model: there is no other that they could mean
-	exact  []string // id first
-	path   string   // absolute folder, "" for the embedded model
-	served string   // what hearth serve is given for it
+	any     bool
+	guess   bool     // names of hosted models and deployments mean the model: there is no other that they could mean
+	exact   []string // id first
+	aliases []string // patterns of names that clients have built in, whatever their letters' case
+	path    string   // absolute folder, "" for the embedded model
+	served  string   // what hearth serve is given for it
 }
 
 // newNames collects what the model of src answers to. Served names replace its id towards clients; the id still works.
-func newNames(src *Source, served []string, any bool) names {
-	n := names{any: any, path: src.Path, served: cmp.Or(src.Path, src.ID)}
+func newNames(src *Source, served []string) names {
+	n := names{aliases: aliases, path: src.Path, served: cmp.Or(src.Path, src.ID)}
 	for _, s := range append(slices.Clone(served), src.ID, src.ID[strings.LastIndex(src.ID, "/")+1:], src.Path, filepath.Base(src.Path)) {
 		if s != "" && s != "." && !slices.Contains(n.exact, s) {
 			n.exact = append(n.exact, s)
@@ -65,23 +74,23 @@ func (n *names) is(name string) bool {
 	return slices.Contains(n.exact, name) || n.path != "" && samePath(name, n.path)
 }
 
-// find is nil if name means the loaded model, else a NotFound error. It is guessed where that is no name of the model's: what
+// isAlias reports names that clients have built in and that mean the model.
+func (n *names) isAlias(name string) bool {
+	return slices.ContainsFunc(n.aliases, func(pattern string) bool { return matchGlob(pattern, name) })
+}
+
+// find is nil if name means the model, else a NotFound error. It is guessed where that is no name of the model's: what
 // OpenAI calls its models, or whatever the owner of an Azure deployment calls that.
 func (n *names) find(name string, deployment bool) (guessed bool, _ error) {
-	if n.any || name == "" || n.is(name) {
+	if n.any || name == "" || n.is(name) || n.isAlias(name) {
 		return false, nil
-	}
-	for _, a := range aliases {
-		if matchGlob(a, name) {
-			return false, nil
-		}
 	}
 	if n.guess && (deployment || isHosted(name)) {
 		return true, nil
 	}
 	how := "the server's flag --any-model accepts every name"
-	if model, word := shellWord(n.served), shellWord(name); model != "" && word != "" && !strings.Contains(name, ",") {
-		how = fmt.Sprintf("for this one too start it with: hearth serve %s --served-model-name %s; --any-model accepts every name", model, word)
+	if served, word := shellWord(n.served), shellWord(name); served != "" && word != "" && !strings.Contains(name, ",") {
+		how = fmt.Sprintf("for this one too start it with: hearth serve %s --served-model-name %s; --any-model accepts every name", served, word)
 	}
 	return false, &chat.Error{Kind: chat.NotFound, Param: "model", Code: "model_not_found",
 		Msg: fmt.Sprintf("%s is not served here; the model is %q (names that always work: default, local; %s)", shown(name), n.id(), how)}
@@ -117,11 +126,101 @@ func samePath(name, path string) bool {
 	return err == nil && abs == path
 }
 
-// matchGlob compares with one pattern; a star matches any text, the empty one included.
+// matchGlob compares with a pattern, in which a star matches any text, the empty one included.
 func matchGlob(pattern, s string) bool {
-	before, after, star := strings.Cut(pattern, "*")
+	first, rest, star := strings.Cut(pattern, "*")
 	if !star {
 		return pattern == s
 	}
-	return len(s) >= len(before)+len(after) && strings.HasPrefix(s, before) && strings.HasSuffix(s, after)
+	s, ok := strings.CutPrefix(s, first)
+	for ok {
+		if first, rest, star = strings.Cut(rest, "*"); !star {
+			return strings.HasSuffix(s, first)
+		}
+		_, s, ok = strings.Cut(s, first)
+	}
+	return false
+}
+
+// find is the entry that a request for text means. Where only the main model is left to be meant, its error is what is told.
+func (c *Catalog) find(ctx context.Context, name string) (*Entry, error) {
+	main := c.main()
+	if name != "" && !main.names.is(name) {
+		for _, e := range c.entries[1:] {
+			if e.names.is(name) {
+				if e.kind != model.Generates {
+					return nil, generatesNothing(e.Model())
+				}
+				return e, nil
+			}
+		}
+		if small := c.Small(); small != nil && small.names.isAlias(strings.ToLower(name)) {
+			return small, nil
+		}
+	}
+	_, deployment := chat.Deployment(ctx)
+	guessed, err := main.names.find(name, deployment)
+	if guessed {
+		c.tell(name, c.ID())
+	}
+	return main, err
+}
+
+// findEncoder is the entry of a kind that a name stands for: its own, or one that clients have built in.
+func (c *Catalog) findEncoder(ctx context.Context, name string, kind chat.ModelKind) (*Entry, error) {
+	all, err := c.encoders(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var first *Entry
+	for _, e := range all {
+		is := e.Model().Kind
+		if is == kind && first == nil {
+			first = e
+		}
+		if !e.names.is(name) {
+			continue
+		}
+		if is != kind {
+			return nil, c.refuse(name, kind, is, first)
+		}
+		return e, nil
+	}
+	main := c.main()
+	generates := main.names.is(name)
+	switch {
+	case first == nil || generates && main.Encoder() == nil:
+		return nil, c.refuse(name, kind, chat.Chats, first)
+	case c.cfg.AnyModel, name == "", generates, slices.ContainsFunc(textAliases, func(a string) bool { return matchGlob(a, name) }):
+		return first, nil
+	}
+	if _, deployment := chat.Deployment(ctx); deployment && !c.cfg.StrictModels {
+		c.tell(name, first.ID())
+		return first, nil
+	}
+	return nil, &chat.Error{Kind: chat.NotFound, Param: "model", Code: "model_not_found",
+		Msg: fmt.Sprintf("%s is not served here; %s is %q (names that always work: default, local; the server's flag --any-model accepts every name)",
+			shown(name), wanted[kind].noun, first.ID())}
+}
+
+// encoders are the entries that embed or rank; whether the main model does is known when it is loaded.
+func (c *Catalog) encoders(ctx context.Context) ([]*Entry, error) {
+	var beside []*Entry
+	for _, e := range c.entries[1:] {
+		if e.kind != model.Generates {
+			beside = append(beside, e)
+		}
+	}
+	main := c.main()
+	if len(beside) == 0 {
+		select {
+		case <-main.done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	if main.Encoder() != nil {
+		return append([]*Entry{main}, beside...), nil
+	}
+	return beside, nil
 }

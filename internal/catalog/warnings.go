@@ -18,25 +18,3 @@ func (s *Source) warnings(lists ...[]string) []Warning {
 	}
 	return all
 }
-
-// Warnings are those of the model's folder, none until Ready.
-func (c *Catalog) Warnings() []Warning {
-	switch {
-	case !c.Ready():
-		return nil
-	case c.enc != nil:
-		return c.enc.Warnings()
-	}
-	return c.warnings
-}
-
-// Warnings are those of both folders.
-func (s *Small) Warnings() []Warning { return slices.Concat(s.main.Warnings(), s.small.Warnings()) }
-
-// Warnings are those of the model's folder, none until it is loaded.
-func (e *Encoder) Warnings() []Warning {
-	if !e.Ready() {
-		return nil
-	}
-	return e.warnings
-}

@@ -51,7 +51,7 @@ func TestWarnings(t *testing.T) {
 		if d := cmp.Diff(want, c.Warnings()); d != "" {
 			t.Errorf("%s:\n%s", name, d)
 		}
-		if d := cmp.Diff([]string{want[0].Text}, c.Weights().warnings); d != "" {
+		if d := cmp.Diff([]string{want[0].Text}, c.Main().Weights().warnings); d != "" {
 			t.Errorf("%s: of the weights:\n%s", name, d)
 		}
 		if err := c.Close(); err != nil {
@@ -66,8 +66,8 @@ func TestWarnings(t *testing.T) {
 		{src.Where, `sentence_bert_config.json: max_seq_length: "many" is no number; the key is left out`},
 		{src.Where, "special_tokens_map.json: a JSON array is not what should be here; the file is left out: no token that it names has a role"},
 	}
-	e := beside(t, nil, func(cfg *config.Config, e *Encoders) { e.AddEmbedder(src, cfg) })
-	if d := cmp.Diff(want, e.Beside()[0].Warnings()); d != "" {
+	e := beside(t, nil, func(_ *config.Config, e *Catalog) { e.AddEmbedder(src) })
+	if d := cmp.Diff(want, e.Warnings()); d != "" {
 		t.Errorf("an encoder:\n%s", d)
 	}
 }

@@ -124,8 +124,8 @@ func (w *Workers) open(src *Source, cfg *config.Config, backend string, disk *ti
 }
 
 // openAway loads an encoder in a process of its own.
-func (e *Encoder) openAway(w *Workers, backend string, p model.Pooling) error {
-	c, err := w.config(spec{Pooling: &p}, e.src, e.cfg, backend)
+func (e *Encoder) openAway(w *Workers, src *Source, cfg *config.Config, backend string, p model.Pooling) error {
+	c, err := w.config(spec{Pooling: &p}, src, cfg, backend)
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (e *Encoder) openAway(w *Workers, backend string, p model.Pooling) error {
 	if err := json.Unmarshal(r.About(), &m); err != nil || m.Encoder == nil {
 		return errors.Join(fmt.Errorf("load model: what its process says of it: %w", err), r.Close())
 	}
-	e.away, e.loaded, e.runs = r, m.Encoder, m.Runs
+	e.away, e.model, e.runs = r, m.Encoder, m.Runs
 	return nil
 }
 

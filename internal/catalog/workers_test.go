@@ -165,8 +165,8 @@ func follows(call *chat.ToolCall) bool {
 // TestApart: a model in a process of its own is told apart from one that is not by nothing but what it says of itself.
 func TestApart(t *testing.T) {
 	here, away := loadApart(t, backends(), nil), loadApart(t, aparts("cpu"), nil)
-	if _, ok := away.Weights().Engine.(*remote.Engine); !ok {
-		t.Fatalf("the engine is a %T", away.Weights().Engine)
+	if _, ok := away.Main().Weights().Engine.(*remote.Engine); !ok {
+		t.Fatalf("the engine is a %T", away.Main().Weights().Engine)
 	}
 	added := false
 	for name, r := range requests() {
@@ -210,10 +210,10 @@ func TestApart(t *testing.T) {
 	if d := cmp.Diff(a, b); d != "" {
 		t.Errorf("stats: here -, away +\n%s", d)
 	}
-	if here.Weights().Model != away.Weights().Model || here.WeightBytes() != away.WeightBytes() {
-		t.Errorf("facts %+v, here %+v", away.Weights().Model, here.Weights().Model)
+	if here.Main().Weights().Model != away.Main().Weights().Model || here.WeightBytes() != away.WeightBytes() {
+		t.Errorf("facts %+v, here %+v", away.Main().Weights().Model, here.Main().Weights().Model)
 	}
-	if got := away.Weights().Summary(); !strings.Contains(got, "backend cpu (float32), context 8192") || !strings.HasSuffix(got, "in a process of its own") {
+	if got := away.Main().Weights().Summary(); !strings.Contains(got, "backend cpu (float32), context 8192") || !strings.HasSuffix(got, "in a process of its own") {
 		t.Errorf("summary %q", got)
 	}
 }
@@ -265,12 +265,12 @@ func TestApartKeeps(t *testing.T) {
 func TestApartFallsBack(t *testing.T) {
 	bs := aparts("gpu")
 	bs.Auto = []string{"gpu", "cpu"}
-	if w := loadApart(t, bs, nil).Weights(); w.Backend != "cpu" || w.summary != "" {
+	if w := loadApart(t, bs, nil).Main().Weights(); w.Backend != "cpu" || w.summary != "" {
 		t.Errorf("backend %s, %s", w.Backend, w.Summary())
 	}
 	bs = aparts("gpu", "cpu")
 	bs.Auto = []string{"gpu", "cpu"}
-	if w := loadApart(t, bs, nil).Weights(); w.Backend != "cpu" || w.summary == "" {
+	if w := loadApart(t, bs, nil).Main().Weights(); w.Backend != "cpu" || w.summary == "" {
 		t.Errorf("backend %s, %s", w.Backend, w.Summary())
 	}
 	for _, name := range []string{"auto", "gpu"} {
@@ -324,8 +324,12 @@ func TestEncodersApart(t *testing.T) {
 		return cmd, err
 	}
 	for _, bs := range []Backends{backends(), apart} {
-		e, r := newEncoder(encoderSource(t, "a", false), config.Default(), model.Embeds), newEncoder(encoderSource(t, "b", true), config.Default(), model.Ranks)
-		if err := errors.Join(e.load(bs), r.load(bs)); err != nil {
+		e, _, err := openEncoder(encoderSource(t, "a", false), config.Default(), "a", model.Embeds, bs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, _, err := openEncoder(encoderSource(t, "b", true), config.Default(), "b", model.Ranks, bs)
+		if err != nil {
 			t.Fatal(err)
 		}
 		if (e.away != nil) != (bs.Workers != nil) || e.Bytes() == 0 || !strings.Contains(e.Summary(), "backend cpu") {

@@ -70,7 +70,7 @@ func newVictim(t *testing.T) *victim {
 	if err := models.Load(bs); err != nil {
 		t.Fatal(err)
 	}
-	v.engine = models.Weights().Engine.(*remote.Engine)
+	v.engine = models.Main().Weights().Engine.(*remote.Engine)
 	srv := httptest.NewServer(newServer(cfg, models, slog.New(slog.DiscardHandler)))
 	v.url = srv.URL
 	t.Cleanup(func() {

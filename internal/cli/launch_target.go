@@ -199,8 +199,7 @@ func startTarget(ctx context.Context, cfg *config.Config) (*target, error) {
 		return nil, err
 	}
 	models := catalog.New(src, cfg)
-	all, err := withSmall(models, cfg)
-	if err != nil {
+	if err := addBeside(models, cfg, "small-model"); err != nil {
 		return nil, err
 	}
 	listeners, err := listen(cfg)
@@ -209,7 +208,7 @@ func startTarget(ctx context.Context, cfg *config.Config) (*target, error) {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	opts := serverOptions(cfg, models, nil, slog.New(slog.DiscardHandler))
-	opts.Models, opts.Network = all, public(listeners)
+	opts.Network = public(listeners)
 	served := make(chan struct{})
 	go func() {
 		_ = server.New(opts).Serve(ctx, listeners...) // the agent says what it cannot reach
@@ -218,13 +217,13 @@ func startTarget(ctx context.Context, cfg *config.Config) (*target, error) {
 	t := &target{state: state{PID: os.Getpid(), URL: baseURL(listeners[0]), Model: models.ID(), Demo: src.Demo()}, own: true, close: func() {
 		stop()
 		<-served
-		_ = all.Close()
+		_ = models.Close()
 	}}
 	t.setKey(cfg)
-	if small, ok := all.(*catalog.Small); ok {
+	if small := models.Small(); small != nil {
 		t.Small = small.ID()
 	}
-	if err := all.Load(backends()); err != nil {
+	if err := models.Load(backends()); err != nil {
 		t.close()
 		return nil, err
 	}

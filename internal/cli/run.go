@@ -82,9 +82,7 @@ func runModel(cmd *cobra.Command, cfg *config.Config, prompt string, once bool) 
 	for _, w := range models.Warnings() {
 		fmt.Fprintf(cmd.ErrOrStderr(), "hearth: warning: %s: %s\n", w.Folder, w.Text)
 	}
-	if err := printWarnings(cmd.Context(), cmd.ErrOrStderr(), models, models); err != nil {
-		return err
-	}
+	printWarnings(cmd.ErrOrStderr(), models)
 	gen, err := models.Open(cmd.Context(), "")
 	if err != nil {
 		return err
@@ -97,7 +95,7 @@ func runModel(cmd *cobra.Command, cfg *config.Config, prompt string, once bool) 
 	if once {
 		return interruptible(cmd.Context(), func(ctx context.Context) error { return t.turn(ctx, prompt) })
 	}
-	fmt.Fprintf(t.notes, "%s: %s\n", models.ID(), models.Weights().Summary())
+	fmt.Fprintf(t.notes, "%s: %s\n", models.ID(), models.Main().Summary())
 	line := liner.NewLiner()
 	defer line.Close()
 	line.SetCtrlCAborts(true)

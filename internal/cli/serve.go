@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -72,75 +72,33 @@ func remark(w io.Writer, cfg *config.Config) {
 	}
 }
 
-// library is what a server has loaded: the main model, or that and a small one.
-type library interface {
-	chat.Models
-	engines
-	Load(catalog.Backends) error
-	Warnings() []catalog.Warning
-	Close() error
-}
-
-// withSmall adds the small model of cfg, if there is one.
-func withSmall(models *catalog.Catalog, cfg *config.Config) (library, error) {
-	if cfg.SmallModel == "" {
-		return models, nil
-	}
-	src, err := findNamed(cfg, "small-model", cfg.SmallModel)
-	if err != nil {
-		return nil, err
-	}
-	return catalog.NewSmall(models, src, cfg), nil
-}
-
-// withEncoders adds the models of cfg that embed or rank.
-func withEncoders(all library, models *catalog.Catalog, cfg *config.Config) (*catalog.Encoders, error) {
-	e := catalog.NewEncoders(all, models, cfg)
+// addBeside adds the models that cfg names for such flags.
+func addBeside(models *catalog.Catalog, cfg *config.Config, flags ...string) error {
 	for _, m := range []struct {
 		flag, name string
-		add        func(*catalog.Source, *config.Config)
-	}{{"embedding-model", cfg.EmbeddingModel, e.AddEmbedder}, {"rerank-model", cfg.RerankModel, e.AddRanker}} {
-		if m.name == "" {
+		add        func(*catalog.Source)
+	}{{"small-model", cfg.SmallModel, models.AddSmall}, {"embedding-model", cfg.EmbeddingModel, models.AddEmbedder}, {"rerank-model", cfg.RerankModel, models.AddRanker}} {
+		if m.name == "" || !slices.Contains(flags, m.flag) {
 			continue
 		}
 		src, err := findNamed(cfg, m.flag, m.name)
 		if err != nil {
-			return nil, err
-		}
-		m.add(src, cfg)
-	}
-	return e, nil
-}
-
-// printWarnings says where settings contradict the model, or the small one beside it, or cost it much, a line each.
-func printWarnings(ctx context.Context, w io.Writer, models *catalog.Catalog, all library) error {
-	for _, line := range models.Settings().Overruled() {
-		fmt.Fprintln(w, "hearth: "+line)
-	}
-	names, weights := []string{}, []*catalog.Weights{}
-	if models.Encoder() == nil {
-		names, weights = append(names, models.ID()), append(weights, models.Weights())
-	}
-	if small, ok := all.(*catalog.Small); ok && small.Weights() != nil {
-		names, weights = append(names, small.ID()), append(weights, small.Weights())
-	}
-	for i, name := range names {
-		if weights[i] != nil { // no script
-			if kv := weights[i].Engine.KV(); kv.Rounding() != "" {
-				fmt.Fprintf(w, "hearth: kv-type %v of %s: %s\n", kv, name, kv.Rounding())
-			}
-		}
-		gen, err := all.Open(ctx, name)
-		if err != nil {
 			return err
 		}
-		if g, ok := gen.(interface{ Warnings() []string }); ok {
-			for _, line := range g.Warnings() {
-				fmt.Fprintln(w, "hearth: "+line)
-			}
-		}
+		m.add(src)
 	}
 	return nil
+}
+
+// printWarnings says where settings contradict the models or cost them much, a line each.
+func printWarnings(w io.Writer, models *catalog.Catalog) {
+	lines := models.Settings().Overruled()
+	for _, e := range models.Entries() {
+		lines = append(lines, e.Remarks()...)
+	}
+	for _, line := range lines {
+		fmt.Fprintln(w, "hearth: "+line)
+	}
 }
 
 // serverOptions wires the protocols. This is the list of them. Without a store no response is kept.
@@ -158,7 +116,7 @@ func serverOptions(cfg *config.Config, models *catalog.Catalog, responsesIn *sto
 		Keys: cfg.Keys(), Isolate: cfg.Isolated(), AllowedHosts: cfg.AllowedHosts, AllowedOrigins: cfg.AllowedOrigins,
 		Version: v, Commit: c,
 		Health:  func() server.Health { return health(cfg, models) },
-		Monitor: monitor{cfg, models, models, nil},
+		Monitor: monitor{cfg, models},
 		Log:     log, LogPrompts: cfg.LogPrompts, PeakMemory: console.PeakMemory,
 		RequestDir: cfg.DebugRequestDir,
 		MaxBody:    config.MaxBodyBytes,
@@ -196,7 +154,7 @@ func health(cfg *config.Config, models *catalog.Catalog) server.Health {
 	if models.Ready() {
 		h.Status = "ok"
 	}
-	s := models.Stats()
+	s := models.Main().Stats()
 	if s.Stuck > 0 {
 		h.Status = server.Stuck
 	}

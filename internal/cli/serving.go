@@ -31,10 +31,8 @@ type serving struct {
 	src       *catalog.Source
 	listeners []net.Listener
 
-	models   *catalog.Catalog  // the main model
-	all      library           // that, and the small one if there is one
-	encoders *catalog.Encoders // and those that embed or rank
-	store    *store.Store      // of responses
+	models *catalog.Catalog
+	store  *store.Store // of responses
 
 	served, loaded chan error // how serving and loading have ended, once each
 	shown, ready   bool       // the first lines are printed; the models are loaded
@@ -81,10 +79,7 @@ func (s *serving) find() (err error) {
 	_, forced := config.Environ(kernelsEnv)
 	warnKernels(s.log, forced)
 	s.models = catalog.New(s.src, s.cfg)
-	if s.all, err = withSmall(s.models, s.cfg); err != nil {
-		return err
-	}
-	if s.encoders, err = withEncoders(s.all, s.models, s.cfg); err != nil {
+	if err := addBeside(s.models, s.cfg, "small-model", "embedding-model", "rerank-model"); err != nil {
 		return err
 	}
 	s.models.Note = func(line string) { s.log.Info(line) }
@@ -122,31 +117,25 @@ func stored(cfg *config.Config) string {
 func (s *serving) start(ctx context.Context) {
 	opts := serverOptions(s.cfg, s.models, s.store, s.log)
 	opts.Network = public(s.listeners)
-	opts.Models, opts.Encoders, opts.Monitor = s.encoders, s.encoders, monitor{s.cfg, s.models, s.all, s.encoders}
+	opts.Encoders = s.models
 	if s.tells() {
 		opts.Perf = s.stderr
 	}
 	go func() { s.served <- server.New(opts).Serve(ctx, s.listeners...) }()
 	go func() {
 		bs := withWorkers(s.cfg, s.log, s.stderr)
-		s.loaded <- s.encoders.Load(bs, s.all.Load(bs))
+		s.loaded <- s.models.Load(bs)
 	}()
 }
 
 // tells reports whether lines for benchmarks are printed.
 func (s *serving) tells() bool { return level(s.cfg.LogLevel) <= slog.LevelInfo }
 
-// small is the small model beside the main one, if there is one.
-func (s *serving) small() (*catalog.Small, bool) {
-	m, ok := s.all.(*catalog.Small)
-	return m, ok
-}
-
 // announce says where hearth launch finds the server, and returns what takes it back.
 func (s *serving) announce() (withdraw func()) {
 	about := &state{PID: os.Getpid(), URL: baseURL(s.listeners[0]), Model: s.models.ID(), Demo: s.src.Demo(), Started: time.Now()}
 	about.setKey(s.cfg)
-	if small, ok := s.small(); ok {
+	if small := s.models.Small(); small != nil {
 		about.Small = small.ID()
 	}
 	withdraw, err := announce(about)
@@ -176,9 +165,8 @@ func (s *serving) run(ctx context.Context, stop func()) error {
 		case err := <-s.loaded:
 			if err == nil {
 				s.ready = true
-				err = s.present(ctx)
-			}
-			if err != nil {
+				s.present()
+			} else {
 				stop()
 				return cmp.Or(err, <-s.served)
 			}
@@ -193,36 +181,26 @@ func (s *serving) run(ctx context.Context, stop func()) error {
 }
 
 // present prints what there is to know of models that are loaded.
-func (s *serving) present(ctx context.Context) error {
+func (s *serving) present() {
 	s.introduce()
 	s.suggest()
-	warnings := s.all.Warnings()
-	for _, e := range s.encoders.Beside() {
-		warnings = append(warnings, e.Warnings()...)
-	}
-	for _, w := range warnings {
+	for _, w := range s.models.Warnings() {
 		s.log.Warn(w.Text, "folder", w.Folder)
 	}
-	if err := printWarnings(ctx, s.stderr, s.models, s.all); err != nil {
-		return err
-	}
+	printWarnings(s.stderr, s.models)
 	if s.tells() {
 		printConfig(s.stderr, s.cfg, s.models)
 	}
-	if e := s.models.Encoder(); e != nil {
-		fmt.Fprintf(s.stdout, "ready in %.1f s: %s\n", e.Took().Seconds(), e.Summary())
-	} else if w := s.models.Weights(); w != nil {
-		fmt.Fprintf(s.stdout, "ready in %.1f s: %s\n", w.Took.Seconds(), w.Summary())
-	} else {
-		fmt.Fprintf(s.stdout, "ready in 0.0 s: no model runs, %s answers\n", s.cfg.Script)
+	for _, e := range s.models.Entries() {
+		switch e.Role {
+		case catalog.Main:
+			fmt.Fprintf(s.stdout, "ready in %.1f s: %s\n", e.Took().Seconds(), e.Summary())
+		case catalog.Small:
+			fmt.Fprintf(s.stdout, "small model %s, for names with haiku: %s\n", e.ID(), e.Summary())
+		default:
+			fmt.Fprintf(s.stdout, "%s model %s: %s\n", e.Model().Kind, e.ID(), e.Summary())
+		}
 	}
-	if small, ok := s.small(); ok && small.Weights() != nil {
-		fmt.Fprintf(s.stdout, "small model %s, for names with haiku: %s\n", small.ID(), small.Weights().Summary())
-	}
-	for _, e := range s.encoders.Beside() {
-		fmt.Fprintf(s.stdout, "%s model %s: %s\n", e.Model().Kind, e.Model().ID, e.Summary())
-	}
-	return nil
 }
 
 // drain waits for what runs, and closes the models.
@@ -238,7 +216,7 @@ func (s *serving) drain() error {
 		if !s.ready { // there is nothing to keep, and no way to break a load off but to end the process
 			return err
 		}
-		return cmp.Or(err, s.encoders.Close(), s.all.Close())
+		return cmp.Or(err, s.models.Close())
 	})
 }
 

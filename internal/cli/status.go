@@ -12,54 +12,38 @@ import (
 	"hearth/internal/config"
 	"hearth/internal/console"
 	"hearth/internal/engine"
-	"hearth/internal/kv"
 	"hearth/internal/server"
 )
 
-// monitor gives the server its figures: those of the main model, or of all there are together.
+// monitor gives the server its figures: those of all models together.
 type monitor struct {
-	cfg  *config.Config
-	main *catalog.Catalog
-	all  engines
-	// encoders are the models that embed and rank; nil: there are none.
-	encoders *catalog.Encoders
-}
-
-// engines is one model's engine or several.
-type engines interface {
-	Stats() engine.Stats
-	Live() []engine.Live
-	WeightBytes() int64
-	Stored(salt kv.Salt) engine.Stored
-	DropCache(ctx context.Context) (engine.Stored, error)
-	DropSalt(ctx context.Context, salt kv.Salt) (engine.Stored, error)
+	cfg    *config.Config
+	models *catalog.Catalog
 }
 
 func (m monitor) Status() server.Status {
-	s, live := m.all.Stats(), m.all.Live()
-	st := server.Status{Status: "running", Model: m.main.ID(), Steps: s.Steps, Running: s.Running, Waiting: s.Waiting,
-		Memory: server.Memory{Weights: m.all.WeightBytes(), State: s.Used, Cache: s.Cache.Idle, Budget: s.Budget, Resident: console.ResidentMemory(), Peak: console.PeakMemory()},
+	s, live, main := m.models.Stats(), m.models.Live(), m.models.Main()
+	st := server.Status{Status: "running", Model: main.ID(), Steps: s.Steps, Running: s.Running, Waiting: s.Waiting,
+		Memory: server.Memory{Weights: m.models.WeightBytes(), State: s.Used, Cache: s.Cache.Idle, Budget: s.Budget, Resident: console.ResidentMemory(), Peak: console.PeakMemory()},
 		Cache: server.Cache{Type: cacheType(s.Cache), Entries: s.Cache.Entries, HitRate: hitRate(s.Cache),
 			MemoryMB: float64(s.Cache.Bytes) / 1e6},
 		Requests: requests(live, time.Now()),
 	}
 	switch {
-	case !m.main.Ready():
+	case !main.Ready():
 		st.Status = "loading"
 	case s.Stuck > 0:
 		st.Status = server.Stuck
 	}
-	if m.main.Ready() {
-		st.Repairs = repairs(m.main)
-		if w := m.main.Weights(); w != nil {
-			st.Precision = precisionOf(w.Runs)
-			if pid, starts := w.Process(); starts > 0 {
-				st.Process = &server.Process{PID: pid, Starts: starts}
-			}
+	st.Repairs = main.Repairs()
+	if w := main.Weights(); w != nil {
+		st.Precision = precisionOf(w.Runs)
+		if pid, starts := w.Process(); starts > 0 {
+			st.Process = &server.Process{PID: pid, Starts: starts}
 		}
 	}
-	if m.encoders != nil {
-		for _, e := range m.encoders.Ready() {
+	for _, entry := range m.models.Entries() {
+		if e := entry.Encoder(); e != nil {
 			s, d := e.Stats(), e.Model()
 			st.Encoders = append(st.Encoders, server.EncoderStatus{Model: d.ID, Kind: string(d.Kind), Requests: s.Requests, Waiting: s.Waiting, Texts: s.Texts,
 				Tokens: s.Tokens, Truncated: s.Truncated, Steps: s.Steps, Weights: e.Bytes(), Precision: *precisionOf(e.Runs())})
@@ -75,18 +59,6 @@ func (m monitor) Status() server.Status {
 
 func precisionOf(r catalog.Runs) *server.Precision {
 	return &server.Precision{Name: r.Precision.String(), Rounding: r.Rounding}
-}
-
-// repairs counts what was put right in the model's tool calls.
-func repairs(models *catalog.Catalog) map[string]int64 {
-	gen, err := models.Open(context.Background(), "")
-	if err != nil {
-		return nil
-	}
-	if g, ok := gen.(interface{ Repairs() map[string]int64 }); ok {
-		return g.Repairs()
-	}
-	return nil
 }
 
 func cacheType(c engine.CacheStats) string {
@@ -143,7 +115,7 @@ func requests(live []engine.Live, now time.Time) []server.RequestStatus {
 }
 
 func (m monitor) CacheStats() server.CacheStats {
-	s := m.all.Stats()
+	s := m.models.Stats()
 	isolation := "none"
 	if m.cfg.Isolated() {
 		isolation = "key"
@@ -160,21 +132,22 @@ func (m monitor) CacheStats() server.CacheStats {
 }
 
 func (m monitor) ClearCache(ctx context.Context) (server.Cleared, error) {
-	d, err := m.all.DropCache(ctx)
+	d, err := m.models.DropCache(ctx)
 	return server.Cleared(d), err
 }
 
-func (m monitor) Stored(salt [16]byte) server.Stored { return server.Stored(m.all.Stored(salt)) }
+func (m monitor) Stored(salt [16]byte) server.Stored { return server.Stored(m.models.Stored(salt)) }
 
 func (m monitor) ClearStored(ctx context.Context, salt [16]byte) (server.Cleared, error) {
-	d, err := m.all.DropSalt(ctx, salt)
+	d, err := m.models.DropSalt(ctx, salt)
 	return server.Cleared(d), err
 }
 
 // printConfig writes the [config] line: what a benchmark has to know about the server it measures.
 func printConfig(w io.Writer, cfg *config.Config, models *catalog.Catalog) {
 	v, c := buildVersion()
-	weights, s, own := models.Weights(), models.Stats(), models.Settings()
+	main, own := models.Main(), models.Settings()
+	weights, s := main.Weights(), main.Stats()
 	if weights == nil {
 		fmt.Fprintf(w, "[config] version=%s commit=%s model=%q script=%q unprotected=%q\n", v, c, models.ID(), cfg.Script, unprotected(cfg))
 		return

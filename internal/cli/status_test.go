@@ -320,14 +320,12 @@ func TestStatusOfTwo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	main := catalog.New(src, cfg)
-	both := catalog.NewSmall(main, src, cfg)
+	both := catalog.New(src, cfg)
+	both.AddSmall(src)
 	if err := both.Load(backends()); err != nil {
 		t.Fatal(err)
 	}
-	opts := serverOptions(cfg, main, nil, slog.New(slog.DiscardHandler))
-	opts.Models, opts.Monitor = both, monitor{cfg, main, both, nil}
-	srv := httptest.NewServer(server.New(opts))
+	srv := httptest.NewServer(newServer(cfg, both, slog.New(slog.DiscardHandler)))
 	defer func() {
 		srv.Close()
 		if err := both.Close(); err != nil {
@@ -344,8 +342,9 @@ func TestStatusOfTwo(t *testing.T) {
 	var st server.Status
 	_, b := request(t, "GET", srv.URL+"/v1/status", "")
 	exactly(t, b, &st)
+	main := both.Main()
 	s := main.Stats()
-	if st.Cache.Entries != 2 || s.Cache.Entries != 1 || st.Steps < 2*s.Steps || st.Memory.Weights != 2*main.WeightBytes() || st.Processed != 2 {
+	if st.Cache.Entries != 2 || s.Cache.Entries != 1 || st.Steps < 2*s.Steps || st.Memory.Weights != 2*main.Weights().Model.Bytes || st.Processed != 2 {
 		t.Errorf("%s", b)
 	}
 	var cleared server.Cleared

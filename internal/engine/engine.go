@@ -432,6 +432,29 @@ func (s *Stats) AddCounts(o *Stats) {
 	c.Disk.AddCounts(&d.Disk)
 }
 
+// Add adds the figures of o, of another engine, to s. Those that are no amounts, the context and where the disk's tier is, stay s's,
+// and of steps that do not end the longest counts.
+func (s *Stats) Add(o *Stats) {
+	s.AddCounts(o)
+	s.Running += o.Running
+	s.Waiting += o.Waiting
+	s.PagesUsed += o.PagesUsed
+	s.Used += o.Used
+	s.Budget += o.Budget
+	s.Stuck = max(s.Stuck, o.Stuck)
+	s.Device.Active += o.Device.Active
+	s.Device.Peak += o.Device.Peak
+	s.Device.Cache += o.Device.Cache
+	c, d := &s.Cache, &o.Cache
+	c.Enabled = c.Enabled || d.Enabled
+	c.Entries += d.Entries
+	c.Bytes += d.Bytes
+	c.Idle += d.Idle
+	c.Sessions += d.Sessions
+	c.Disk.Entries += d.Disk.Entries
+	c.Disk.Bytes += d.Disk.Bytes
+}
+
 // CacheStats describes the prefix cache.
 type CacheStats struct {
 	Enabled bool

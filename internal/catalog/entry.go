@@ -1,0 +1,330 @@
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"hearth/internal/chat"
+	"hearth/internal/config"
+	"hearth/internal/engine"
+	"hearth/internal/generate"
+	"hearth/internal/model"
+	"hearth/internal/script"
+)
+
+// Role is what a model is there for.
+type Role uint8
+
+const (
+	Main   Role = iota // the model of the command line
+	Small              // the one beside it for side work
+	Beside             // one that embeds or ranks
+)
+
+// Entry is a model of the table: its names, where it comes from, what it is for and what has become of it.
+type Entry struct {
+	Role Role
+
+	names names
+	src   *Source
+	cfg   *config.Config // with what its file says of this model
+	kind  model.Kind     // what it is to do; Generates: what its folder says
+
+	known chan struct{} // closed when the model's text side is known to work; see Catalog.Known
+	base  bool          // set before known is closed: the model has no chat template
+	loading
+}
+
+func newEntry(role Role, src *Source, cfg *config.Config, kind model.Kind) *Entry {
+	return &Entry{Role: role, names: newNames(src, cfg.ServedModelName), src: src, cfg: cfg, kind: kind,
+		known: make(chan struct{}), loading: loading{done: make(chan struct{})}}
+}
+
+// ID is what the model is called towards clients.
+func (e *Entry) ID() string { return e.names.id() }
+
+// loading is how the load of a model goes. It ends once.
+type loading struct {
+	done  chan struct{} // closed when it has ended
+	model *resident     // set before done is closed, like err; nil with an error
+	err   error
+}
+
+// end ends the load, or stands for one that is never begun.
+func (l *loading) end(err error) {
+	l.err = err
+	close(l.done)
+}
+
+// Ready reports whether the model is loaded.
+func (l *loading) Ready() bool { return l.loaded() != nil }
+
+// loaded is the model, nil until Ready.
+func (l *loading) loaded() *resident {
+	select {
+	case <-l.done:
+		return l.model
+	default:
+		return nil
+	}
+}
+
+// wait waits until the model is loaded. Errors are ctx's, and a *chat.Error where it cannot be.
+func (l *loading) wait(ctx context.Context) (*resident, error) {
+	select {
+	case <-l.done:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if l.err != nil {
+		return nil, &chat.Error{Kind: chat.Internal, Msg: "the model could not be loaded; see the server's log", Err: l.err}
+	}
+	return l.model, nil
+}
+
+// resident is a model that is loaded: it generates, or it embeds or ranks.
+type resident struct {
+	weights  *Weights       // nil where it does not generate, and where a script answers
+	gen      chat.Generator // nil where it does not generate
+	enc      *Encoder       // nil where it generates
+	warnings []Warning
+	script   string // file that answers in the model's place
+}
+
+// load reads the model and starts what runs it.
+func (e *Entry) load(bs Backends, disk *DiskCache) (err error) {
+	e.model, err = e.open(bs, disk)
+	e.end(err)
+	return err
+}
+
+func (e *Entry) open(bs Backends, disk *DiskCache) (m *resident, err error) {
+	m = &resident{}
+	switch {
+	case e.kind != model.Generates:
+		m.enc, m.warnings, err = openEncoder(e.src, e.cfg, e.ID(), e.kind, bs)
+	case e.cfg.Script != "":
+		m.script = e.cfg.Script
+		m.gen, m.warnings, err = openScripted(e.src, e.cfg, e.ID(), bs.Warn)
+	case encodes(e.src):
+		e.setKnown(false) // it has no template
+		m.enc, m.warnings, err = openEncoder(e.src, e.cfg, e.ID(), model.Generates, bs)
+	default:
+		m.weights, m.gen, m.warnings, err = openLocal(e.src, e.cfg, e.ID(), bs, disk, e.setKnown)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func (e *Entry) setKnown(base bool) {
+	e.base = base
+	close(e.known)
+}
+
+// Model describes the model; while it loads its context is unknown.
+func (e *Entry) Model() chat.Model {
+	if m := e.loaded(); m != nil {
+		return m.Model()
+	}
+	m := chat.Model{ID: e.ID(), Path: e.src.Path, Created: e.src.Created}
+	switch e.kind {
+	case model.Embeds:
+		m.Kind = chat.Embeds
+	case model.Ranks:
+		m.Kind = chat.Ranks
+	default:
+		select {
+		case <-e.known:
+			if e.base {
+				m.Kind = chat.Completes
+			}
+		default:
+		}
+	}
+	return m
+}
+
+// Model describes the model.
+func (m *resident) Model() chat.Model {
+	if m.enc != nil {
+		return m.enc.Model()
+	}
+	return m.gen.Model()
+}
+
+// Weights gives the loaded weights and their engine, nil until Ready, where the model does not generate and where a script answers.
+func (e *Entry) Weights() *Weights {
+	if m := e.loaded(); m != nil {
+		return m.weights
+	}
+	return nil
+}
+
+// Encoder is the model where it embeds or ranks, nil otherwise and until Ready.
+func (e *Entry) Encoder() *Encoder {
+	if m := e.loaded(); m != nil {
+		return m.enc
+	}
+	return nil
+}
+
+// Summary is one line about what was loaded and how it runs, "" until Ready.
+func (e *Entry) Summary() string {
+	m := e.loaded()
+	switch {
+	case m == nil:
+		return ""
+	case m.enc != nil:
+		return m.enc.Summary()
+	case m.weights != nil:
+		return m.weights.Summary()
+	}
+	return fmt.Sprintf("no model runs, %s answers", m.script)
+}
+
+// Took is how long loading took, 0 until Ready and of a script.
+func (e *Entry) Took() time.Duration {
+	switch m := e.loaded(); {
+	case m == nil:
+	case m.enc != nil:
+		return m.enc.took
+	case m.weights != nil:
+		return m.weights.Took
+	}
+	return 0
+}
+
+// Remarks says where the settings contradict the model or cost it much, a line each.
+func (e *Entry) Remarks() []string {
+	m := e.loaded()
+	if m == nil || m.gen == nil {
+		return nil
+	}
+	var lines []string
+	if w := m.weights; w != nil {
+		if kv := w.Engine.KV(); kv.Rounding() != "" {
+			lines = append(lines, fmt.Sprintf("kv-type %v of %s: %s", kv, e.ID(), kv.Rounding()))
+		}
+	}
+	if g, ok := m.gen.(interface{ Warnings() []string }); ok {
+		lines = append(lines, g.Warnings()...)
+	}
+	return lines
+}
+
+// Repairs counts what was put right in the model's tool calls, by kind.
+func (e *Entry) Repairs() map[string]int64 {
+	if m := e.loaded(); m != nil {
+		if g, ok := m.gen.(interface{ Repairs() map[string]int64 }); ok {
+			return g.Repairs()
+		}
+	}
+	return nil
+}
+
+// Stats gives the engine's figures, zero until Ready; of a script, how many replies run.
+func (e *Entry) Stats() engine.Stats {
+	m := e.loaded()
+	if m != nil && m.weights != nil {
+		return m.weights.Engine.Stats()
+	}
+	return engine.Stats{Running: len(m.live())}
+}
+
+// live lists what waits and runs.
+func (m *resident) live() []engine.Live {
+	switch {
+	case m == nil || m.gen == nil:
+	case m.weights != nil:
+		return m.weights.Engine.Live()
+	default:
+		if s, ok := m.gen.(*script.Generator); ok {
+			return s.Live()
+		}
+	}
+	return nil
+}
+
+// bytes is the size of the weights.
+func (m *resident) bytes() int64 {
+	switch {
+	case m == nil:
+	case m.weights != nil:
+		return m.weights.Model.Bytes
+	case m.enc != nil:
+		return m.enc.Bytes()
+	}
+	return 0
+}
+
+// close frees the model, once its load has ended.
+func (e *Entry) close() error {
+	<-e.done
+	if e.err != nil {
+		return nil // load has freed what there was
+	}
+	return e.model.close()
+}
+
+func (m *resident) close() error {
+	switch {
+	case m.enc != nil:
+		return m.enc.close()
+	case m.weights != nil:
+		return errors.Join(saveHistory(m.weights, m.gen), m.weights.Close())
+	}
+	return nil
+}
+
+// mustChat refuses a base model, and a template that was given and does not work, before the weights of any model are read. What
+// else is wrong with a folder is said when it is loaded.
+func mustChat(src *Source, cfg *config.Config) error {
+	if encodes(src) {
+		return nil
+	}
+	if cfg.ChatTemplate != "" {
+		if text, err := Text(src, cfg); err != nil || text.Template != nil {
+			return err
+		}
+	} else if _, err := generate.LoadTemplate(src.FS, ""); !isBase(err) {
+		return nil
+	}
+	return &model.LoadError{Where: src.Where, Problem: "the small model is a base model: it has no chat template, and what it is for, the side work of clients that chat, it cannot do",
+		Hint: fmt.Sprintf("use one that chats, or give it a template in the settings file: [models.%q] and under it chat-template = \"NAME or FILE\"", src.ID)}
+}
+
+// generatesNothing refuses a request for text.
+func generatesNothing(m chat.Model) *chat.Error {
+	does, path := "embeds texts", "/v1/embeddings"
+	if m.Kind == chat.Ranks {
+		does, path = "ranks texts", "/v1/rerank"
+	}
+	return &chat.Error{Kind: chat.Invalid, Param: "model", Code: "model_not_supported",
+		Msg: fmt.Sprintf("%q %s and generates none: it answers POST %s", m.ID, does, path)}
+}
+
+// wanted is how a kind of model is spoken of.
+var wanted = map[chat.ModelKind]struct{ noun, verb, flag string }{
+	chat.Embeds: {"an embedding model", "embeds texts", "--embedding-model"},
+	chat.Ranks:  {"a ranking model", "ranks texts", "--rerank-model"},
+}
+
+// refuse says why a name is of no use, and what would be.
+func (c *Catalog) refuse(name string, kind, is chat.ModelKind, instead *Entry) *chat.Error {
+	w := wanted[kind]
+	msg := fmt.Sprintf("%s generates text", shown(cmp.Or(name, c.ID())))
+	if is != chat.Chats {
+		msg = fmt.Sprintf("%s %s", shown(cmp.Or(name, c.ID())), wanted[is].verb)
+	}
+	if instead != nil {
+		msg += fmt.Sprintf("; what %s here is %q", w.verb, instead.ID())
+	} else {
+		msg += fmt.Sprintf("; %s is needed: start the server with %s", w.noun, w.flag)
+	}
+	return &chat.Error{Kind: chat.Invalid, Param: "model", Code: "model_not_supported", Msg: msg}
+}
