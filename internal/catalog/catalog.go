@@ -54,8 +54,8 @@ func Settings(src *Source, cfg *config.Config) *config.Config {
 // smallPart is the small model's share of the memory that keys and values of the main one get; it comes on top.
 const smallPart = 4
 
-// AddSmall puts a small model beside the main one, for the side work that clients give to models with haiku in their names. Of the
-// settings it takes everything but what is about the main model alone. It is called before Load, like the other two.
+// AddSmall puts a small model beside the main one, for the side work that clients give to models with haiku in their names. Of
+// the settings it takes everything but what is about the main model alone. It is called before Load, like the other two.
 func (c *Catalog) AddSmall(src *Source) {
 	own := *c.cfg
 	own.ServedModelName, own.AnyModel, own.AdapterPath, own.ChatTemplate = nil, false, "", ""
@@ -108,8 +108,8 @@ func (c *Catalog) ID() string { return c.main().ID() }
 // Ready reports whether the main model is loaded.
 func (c *Catalog) Ready() bool { return c.main().Ready() }
 
-// Known is closed once the main model's tokenizer and chat template are known to work: what is loaded from then on is its weights.
-// Where they do not, and where a script answers, it never is.
+// Known is closed once the main model's tokenizer and chat template are known to work: what is loaded from then on is its
+// weights. Where they do not, and where a script answers, it never is.
 func (c *Catalog) Known() <-chan struct{} { return c.main().known }
 
 // Load reads the models, one after the other, and starts their engines. It is called once; its error is also what every Open then

@@ -38,8 +38,8 @@ func encodes(src *Source) bool {
 	return errors.Join(err, c.Close()) == nil && p.Kind != model.Generates
 }
 
-// openEncoder reads the model of src and starts its service, under the name id. kind is the wanted use; Generates: what the folder
-// says.
+// openEncoder reads the model of src and starts its service, under the name id. kind is the wanted use; Generates: what the
+// folder says.
 func openEncoder(src *Source, cfg *config.Config, id string, kind model.Kind, bs Backends) (*Encoder, []Warning, error) {
 	start := time.Now()
 	e := &Encoder{}

@@ -157,7 +157,8 @@ func (m *resident) Model() chat.Model {
 	return m.gen.Model()
 }
 
-// Weights gives the loaded weights and their engine, nil until Ready, where the model does not generate and where a script answers.
+// Weights gives the loaded weights and their engine, nil until Ready, where the model does not generate and where a script
+// answers.
 func (e *Entry) Weights() *Weights {
 	if m := e.loaded(); m != nil {
 		return m.weights

@@ -432,8 +432,8 @@ func (s *Stats) AddCounts(o *Stats) {
 	c.Disk.AddCounts(&d.Disk)
 }
 
-// Add adds the figures of o, of another engine, to s. Those that are no amounts, the context and where the disk's tier is, stay s's,
-// and of steps that do not end the longest counts.
+// Add adds the figures of o, of another engine, to s. Those that are no amounts, the context and where the disk's tier is, stay
+// s's, and of steps that do not end the longest counts.
 func (s *Stats) Add(o *Stats) {
 	s.AddCounts(o)
 	s.Running += o.Running
