@@ -391,6 +391,11 @@ func TestFind(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
+	for name, text := range map[string]string{"config.json": `{"model_type": "llama"}`, "tokenizer.json": "{}", "model.safetensors": ""} {
+		if err := os.WriteFile(filepath.Join(snap, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 	t.Chdir(root)
 	cache := hub.Cache{Dir: filepath.Join(root, "hub")}
 	for _, tt := range []struct{ name, id, path string }{

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"hearth/internal/chat"
 	"hearth/internal/demo"
 	"hearth/internal/hub"
 	"hearth/internal/model"
@@ -26,9 +27,29 @@ type Source struct {
 // Demo reports the embedded model.
 func (s *Source) Demo() bool { return s.Path == "" }
 
-// Find resolves what a person typed: "" or demo is the embedded model, anything that exists is a folder, the rest is an
-// id in the cache. Errors: *model.LoadError for paths, *hub.NotFoundError for ids.
-func Find(name string, cache hub.Cache) (*Source, error) {
+// Finder finds models on disk by name; see hub.Roots.
+type Finder interface {
+	Find(name string) (hub.Entry, error)
+}
+
+// Judge is hub.Roots.Judge.
+func Judge(dir string) (kind, problem string) {
+	k, err := model.Peek(regular.Dir(dir), dir)
+	if err != nil {
+		return "", model.Reason(err)
+	}
+	switch k {
+	case model.Embeds:
+		return string(chat.Embeds), ""
+	case model.Ranks:
+		return string(chat.Ranks), ""
+	}
+	return string(chat.Chats), ""
+}
+
+// Find resolves what a person typed: "" or demo is the embedded model, anything that exists is a folder, the rest is a
+// name that on knows. Errors: *model.LoadError for paths, *hub.NotFoundError for names.
+func Find(name string, on Finder) (*Source, error) {
 	if name == "" || name == demo.Name {
 		return &Source{ID: demo.Name, Where: "the embedded demo", FS: demo.FS(), Created: time.Unix(demo.Created, 0)}, nil
 	}
@@ -39,11 +60,38 @@ func Find(name string, cache hub.Cache) (*Source, error) {
 	case looksLikePath(name):
 		return nil, &model.LoadError{Where: name, Problem: "there is no such folder", Hint: "give a folder with config.json, tokenizer.json and *.safetensors files, or an id such as org/name"}
 	}
-	e, err := cache.Find(name)
+	e, err := on.Find(name)
 	if err != nil {
 		return nil, err
 	}
+	return FromDisk(&e)
+}
+
+// FromDisk is the model of an entry. The error says what is missing of one that is not whole. One that cannot be loaded for other
+// reasons is none: loading says that.
+func FromDisk(e *hub.Entry) (*Source, error) {
+	if e.State == hub.Half {
+		return nil, &HalfError{*e}
+	}
 	return &Source{ID: e.ID, Path: e.Dir, Where: e.ID, FS: regular.Dir(e.Dir), Created: e.Time}, nil
+}
+
+// HalfError is about a model of which files are missing.
+type HalfError struct {
+	Entry hub.Entry
+}
+
+func (e *HalfError) Error() string {
+	return fmt.Sprintf("model %s is only half-downloaded in %s: %s", regular.Quote(e.Entry.ID), e.Entry.Dir, e.Entry.Reason)
+}
+
+// Hint says how the rest comes.
+func (e *HalfError) Hint() string {
+	if e.Entry.Repo == "" {
+		return "fetch the missing files into that folder, or the whole model by its id"
+	}
+	name := e.Entry.ID
+	return "hearth pull " + name + " goes on where the download ended"
 }
 
 // WeightBytes is the size of a folder's weight files.
@@ -67,20 +115,10 @@ func folder(name string, st fs.FileInfo) (*Source, error) {
 		return nil, &model.LoadError{Where: name, Problem: "is one file of a model", Hint: "give the folder it is in: " + filepath.Dir(name)}
 	}
 	id := filepath.Base(path)
-	if cached, ok := snapshotID(path); ok {
+	if cached, ok := hub.SnapshotID(path); ok {
 		id = cached
 	}
 	return &Source{ID: id, Path: path, Where: name, FS: regular.Dir(path), Created: st.ModTime()}, nil
-}
-
-// snapshotID recovers the id of a folder inside a hub cache: its own name is only a commit.
-func snapshotID(path string) (string, bool) {
-	up := filepath.Dir(path)
-	repo, ok := strings.CutPrefix(filepath.Base(filepath.Dir(up)), "models--")
-	if !ok || filepath.Base(up) != "snapshots" {
-		return "", false
-	}
-	return strings.Replace(repo, "--", "/", 1), true
 }
 
 // looksLikePath tells a mistyped path from an id: ids have at most one slash, forward, inside.

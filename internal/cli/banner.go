@@ -2,16 +2,15 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net"
-	"slices"
 	"strings"
 
 	"hearth/internal/chat"
 	"hearth/internal/config"
 	"hearth/internal/demo"
 	"hearth/internal/hub"
-	"hearth/internal/model"
 )
 
 // introduce prints the first lines, once: where the server listens, what it serves, and to whom.
@@ -36,7 +35,7 @@ func (s *serving) introduce() {
 	}
 	fmt.Fprintln(w)
 	if s.src.Demo() {
-		fmt.Fprintf(w, "       for a real model: %s\n", realModel(hub.Cache{Dir: s.cfg.HubCache}))
+		fmt.Fprintf(w, "       for a real model: %s\n", realModel(roots(s.cfg)))
 	}
 	if file := s.cfg.File(); file != "" {
 		fmt.Fprintf(w, "settings: %s\n", strings.Join(append([]string{file}, s.models.Settings().Sections()...), ", "))
@@ -69,11 +68,12 @@ var tryRequests = map[chat.ModelKind][2]string{
 }
 
 // realModel is the command that serves a model worth talking to, the newest one on this disk if there is any.
-func realModel(cache hub.Cache) string {
+func realModel(on *hub.Roots) string {
 	var best *hub.Entry
-	for _, e := range cache.List() {
-		if e.Whole() && slices.Contains(model.Types(), e.ModelType) && (best == nil || e.Time.After(best.Time)) {
-			best = &e
+	list, _ := on.List(context.Background()) // the only error would be the context's
+	for i := range list {
+		if e := &list[i]; e.State == hub.Whole && e.Kind == string(chat.Chats) && (best == nil || e.Time.After(best.Time)) {
+			best = e
 		}
 	}
 	if best == nil {

@@ -25,13 +25,6 @@ func TestLineBound(t *testing.T) {
 	}
 }
 
-// TestHave: a hint names a few models of the cache.
-func TestHave(t *testing.T) {
-	if got, want := have([]string{"a/1", "b/2", "c/3", "d/4"}), "; the cache has a/1, b/2, c/3"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-}
-
 // TestLargeState: a file that is larger than what a server says of itself is read over.
 func TestLargeState(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())

@@ -108,7 +108,7 @@ func report(w io.Writer, err error) {
 	case errors.As(err, &load):
 		msg, hint = load.Message(), load.Hint
 	case errors.As(err, &missing):
-		hint = missingHint(missing)
+		hint = catalog.Missing(missing)
 	}
 	var from *namedBy
 	if errors.As(err, &from) {
@@ -136,27 +136,11 @@ func findModel(cfg *config.Config) (*catalog.Source, error) {
 
 // findNamed finds the model that a flag, or what stands for it, has given a name.
 func findNamed(cfg *config.Config, flag, name string) (*catalog.Source, error) {
-	src, err := catalog.Find(name, hub.Cache{Dir: cfg.HubCache})
+	src, err := catalog.Find(name, roots(cfg))
 	if from := cfg.From(flag); err != nil && (from == config.FromEnvironment || from == config.FromFile) {
 		err = &namedBy{cfg.Origin(flag), err}
 	}
 	return src, err
-}
-
-// missingHint says what to type for a model that is not in the cache.
-func missingHint(e *hub.NotFoundError) string {
-	if _, _, ok := hub.ParseID(e.ID); !ok || !strings.Contains(e.ID, "/") {
-		return "MODEL is a folder, an id such as mlx-community/Qwen3-0.6B-4bit, or demo" + have(e.Have)
-	}
-	return "download it first: hf download " + e.ID + have(e.Have)
-}
-
-func have(ids []string) string {
-	const most = 3
-	if len(ids) == 0 {
-		return ""
-	}
-	return "; the cache has " + strings.Join(ids[:min(most, len(ids))], ", ")
 }
 
 func oneLine(s string) string { return strings.ReplaceAll(strings.TrimSpace(s), "\n", "; ") }

@@ -14,7 +14,6 @@ import (
 	"hearth/internal/config"
 	"hearth/internal/console"
 	"hearth/internal/convert"
-	"hearth/internal/hub"
 	"hearth/internal/quant"
 )
 
@@ -55,7 +54,7 @@ DST must not exist or be empty; until all of it is written there is nothing unde
 		if err != nil {
 			return err
 		}
-		src, err := catalog.Find(args[0], hub.Cache{Dir: cfg.HubCache})
+		src, err := catalog.Find(args[0], roots(cfg))
 		if err != nil {
 			return err
 		}

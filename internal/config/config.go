@@ -38,6 +38,7 @@ type Config struct {
 	AdapterPath     string // folder of an adapter to load with the model; "": none
 	HubCache        string // folder with models--org--name entries; set by Load
 	HFHome          string
+	ModelsDir       []string // further folders with models
 
 	// How it runs.
 	Backend         string // auto, mlx, cpu
@@ -121,6 +122,7 @@ type Config struct {
 	ofModel                    map[string]bool  // places in the file that For took something from
 	matched                    []string         // patterns of the sections that For took in
 	overruled                  []string         // flags and variables that they replaced
+	aliasFile                  string           // see AliasFile
 	prefixFolder               string           // see PrefixCacheFolder
 	storeFolder, archiveFolder string           // see StoreFolder and ArchiveFolder
 }

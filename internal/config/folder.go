@@ -25,6 +25,28 @@ func (c *Config) findPrefixFolder(env Env) string {
 	return filepath.Join(base, "hearth", "prefix-cache")
 }
 
+// ModelFolders are the folders in which models are looked for besides the Hugging Face cache: those that the user names, and
+// where other programs keep them.
+func (c *Config) ModelFolders() (named, usual []string) {
+	if c.user != "" {
+		for _, dir := range []string{".lmstudio/models", ".cache/lm-studio/models", "llm/models"} {
+			usual = append(usual, filepath.Join(c.user, filepath.FromSlash(dir)))
+		}
+	}
+	return c.ModelsDir, usual
+}
+
+// AliasFile is where further names of models are kept, beside the settings file; "" if that is not known.
+func (c *Config) AliasFile() string { return c.aliasFile }
+
+func findAliasFile(env Env) string {
+	file := defaultFile(env)
+	if file == "" {
+		return ""
+	}
+	return filepath.Join(filepath.Dir(file), "aliases.json")
+}
+
 // StoreFolder is where responses are kept on disk, "" if that is not known.
 func (c *Config) StoreFolder() string { return c.storeFolder }
 

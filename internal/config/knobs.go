@@ -121,6 +121,9 @@ var Knobs = slices.Concat([]Knob{
 	{Flag: "hf-home", Env: []string{"HF_HOME"}, Group: Model, Unset: "~/.cache/huggingface",
 		Doc:  "`folder` of Hugging Face clients",
 		bind: func(c *Config) pflag.Value { return text(&c.HFHome) }},
+	{Flag: "models-dir", Group: Model, Unset: "only LM Studio's folder and ~/llm/models",
+		Doc:  "`folders` in which models are looked for besides the Hugging Face cache, LM Studio's folder and ~/llm/models: of model folders, name or org/name",
+		bind: func(c *Config) pflag.Value { return list(&c.ModelsDir) }},
 
 	{Flag: "backend", Group: Run,
 		Doc:  "what runs the model: mlx is Apple's GPU through libmlxc, cpu is hearth's own; auto is mlx on a Mac that has it, else cpu",

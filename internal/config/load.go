@@ -99,6 +99,7 @@ func (c *Config) Load(fs *pflag.FlagSet, env Env, warn func(string)) error {
 	c.user = home(env)
 	c.expandPaths()
 	c.HubCache = c.hubCache(env)
+	c.aliasFile = findAliasFile(env)
 	if err := c.readKeys(); err != nil {
 		return err
 	}
@@ -191,6 +192,9 @@ func (c *Config) SetModel(name string) {
 func (c *Config) expandPaths() {
 	for _, p := range []*string{&c.Model, &c.AdapterPath, &c.SmallModel, &c.EmbeddingModel, &c.RerankModel, &c.MLXLib, &c.Script, &c.DebugRequestDir, &c.ChatTemplate, &c.APIKeyFile} {
 		*p = expand(*p, c.user)
+	}
+	for i, dir := range c.ModelsDir {
+		c.ModelsDir[i] = expand(dir, c.user)
 	}
 }
 

@@ -1,7 +1,7 @@
-// Package hub finds models on disk: it turns a model id into a folder of the Hugging Face cache, lists what is there, and says
-// of any folder what kind of model it holds; a Client brings models there from a hub. Packages catalog and cli call it. Of
-// what is on disk it reads names and the small JSON files only, never weights; it never reads the environment, and asks no hub
-// by itself.
+// Package hub finds models on disk: it turns a name into a folder of the Hugging Face cache or of other folders of models, lists
+// what is there, and says of any folder what it holds and what is missing; a Client brings models there from a hub. Packages
+// catalog and cli call it. Of what is on disk it reads names and the small JSON files only, never weights; it never reads the
+// environment, and asks no hub by itself.
 //
 // The layout is that of huggingface_hub: models--<org>--<name>/refs/<ref> holds a commit, and
 // models--<org>--<name>/snapshots/<commit>/ holds the files, usually as links into blobs/.
@@ -15,36 +15,50 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
 	"hearth/internal/regular"
 )
 
-// Cache is a hub cache folder. It need not exist.
+// Cache is a Hugging Face cache. It need not exist.
 type Cache struct {
 	Dir string
 }
 
-// Entry is a model of the cache.
+// Entry is a model on disk.
 type Entry struct {
-	ID       string // org/name
-	Dir      string // the snapshot's folder
-	Revision string // commit
+	ID       string // org/name, or a folder's name
+	Dir      string // the model's folder; of a repository of which nothing is whole yet, that
+	Repo     string // the folder of the repository in a cache; "": the model is in no cache
+	Revision string // commit; "": unknown
+	Root     string // name of the Root it is in
+	Kind     string // what it is for, as Judge says
+	State    State
+	Reason   string // of a state that is not Whole, without a full stop
 	Time     time.Time
 	Folder
 }
 
 // NotFoundError says where a model was looked for.
 type NotFoundError struct {
-	ID, Dir string
-	Reason  string   // what is wrong with what is there
-	Have    []string // ids that are there, nearest names first
+	ID     string
+	Target string   // what ID is an alias of, "" if it is none
+	Dirs   []string // that were looked in: those that are there, and the first
+	Reason string
+	Have   []string // ids that are there, nearest names first
 }
 
 func (e *NotFoundError) Error() string {
-	return fmt.Sprintf("model %q is not in %s: %s", e.ID, e.Dir, e.Reason)
+	name := regular.Quote(e.ID)
+	if e.Target != "" {
+		name += " (" + regular.Clip(e.Target) + ")"
+	}
+	where := "on this disk"
+	if len(e.Dirs) > 0 {
+		where = "in " + strings.Join(e.Dirs, ", ")
+	}
+	return fmt.Sprintf("model %s is not %s: %s", name, where, e.Reason)
 }
 
 // part is one half of an id. huggingface_hub forbids "--" and "..", which keeps ids and folder names one to one.
@@ -73,42 +87,19 @@ func validRef(s string) bool {
 	return s != "" && len(s) <= 200 && filepath.IsLocal(filepath.FromSlash(s)) && !strings.ContainsAny(s, "\\:\x00")
 }
 
-// Find returns the folder of an id. The error is a *NotFoundError unless the disk failed.
-func (c Cache) Find(s string) (Entry, error) {
-	id, rev, ok := ParseID(s)
-	if !ok {
-		return Entry{}, &NotFoundError{ID: s, Dir: c.Dir, Reason: "it is neither a folder nor an id such as org/name"}
-	}
-	if c.Dir == "" {
-		return Entry{}, &NotFoundError{ID: s, Dir: "the Hugging Face cache", Reason: "no home folder is set to look in"}
-	}
-	root := filepath.Join(c.Dir, "models--"+strings.ReplaceAll(id, "/", "--"))
-	if st, err := os.Stat(root); err != nil || !st.IsDir() {
-		return Entry{}, c.missing(s, "it was never downloaded")
-	}
-	e, err := entry(id, root, rev)
-	if err != nil {
-		return Entry{}, c.missing(s, err.Error())
-	}
-	return e, nil
+// Find is Roots.Find in the cache alone.
+func (c Cache) Find(name string) (Entry, error) {
+	return NewRoots(Root{Dir: c.Dir}).Find(name)
 }
 
-// entry is the model in the folder root, of a revision as for snapshot.
-func entry(id, root, rev string) (Entry, error) {
-	commit, err := snapshot(root, rev)
-	if err != nil {
-		return Entry{}, err
+// SnapshotID recovers the id of a folder inside a cache: its own name is only a commit.
+func SnapshotID(path string) (id string, ok bool) {
+	up := filepath.Dir(path)
+	repo, ok := strings.CutPrefix(filepath.Base(filepath.Dir(up)), "models--")
+	if !ok || filepath.Base(up) != "snapshots" {
+		return "", false
 	}
-	dir := filepath.Join(root, "snapshots", commit)
-	f, err := Inspect(dir)
-	if err != nil {
-		return Entry{}, err
-	}
-	e := Entry{ID: id, Dir: dir, Revision: commit, Folder: f}
-	if st, err := os.Stat(dir); err == nil {
-		e.Time = st.ModTime()
-	}
-	return e, nil
+	return strings.Replace(repo, "--", "/", 1), true
 }
 
 // snapshot picks the commit of a revision; "" is main, or the newest snapshot where there is no main.
@@ -147,50 +138,6 @@ func newest(dir string) (string, error) {
 		return "", errors.New("the download never finished")
 	}
 	return best, nil
-}
-
-func (c Cache) missing(s, reason string) error {
-	e := &NotFoundError{ID: s, Dir: c.Dir, Reason: reason}
-	for _, m := range c.List() {
-		e.Have = append(e.Have, m.ID)
-	}
-	id, _, _ := strings.Cut(strings.ToLower(s), "@")
-	_, name, _ := strings.Cut(id, "/")
-	near := func(have string) int {
-		switch have = strings.ToLower(have); {
-		case have == id:
-			return 0
-		case name != "" && strings.HasSuffix(have, "/"+name), strings.HasSuffix(have, "/"+id):
-			return 1
-		}
-		return 2
-	}
-	slices.SortStableFunc(e.Have, func(a, b string) int { return near(a) - near(b) })
-	return e
-}
-
-// List gives every model of the cache that has a snapshot, by id. Folders that cannot be read are left out.
-func (c Cache) List() []Entry {
-	des, err := os.ReadDir(c.Dir)
-	if c.Dir == "" || err != nil {
-		return nil
-	}
-	var out []Entry
-	for _, de := range des {
-		name, ok := strings.CutPrefix(de.Name(), "models--")
-		if !ok {
-			continue
-		}
-		id := strings.Replace(name, "--", "/", 1)
-		if _, _, ok := ParseID(id); !ok {
-			continue
-		}
-		if e, err := entry(id, filepath.Join(c.Dir, de.Name()), ""); err == nil {
-			out = append(out, e)
-		}
-	}
-	slices.SortFunc(out, func(a, b Entry) int { return cmp.Compare(a.ID, b.ID) })
-	return out
 }
 
 // maxSmall bounds the JSON and ref files this package reads.

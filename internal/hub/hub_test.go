@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // write makes files under a fresh folder; a value that starts with "->" becomes a link.
@@ -64,7 +62,6 @@ func TestFind(t *testing.T) {
 		{"org/good@c0", "c0", ""},
 		{"bare", "c3", ""},
 		{"org/good@c7", "", "revision c7 was never downloaded"},
-		{"org/half", "", "never finished"},
 		{"org/evil", "", "holds no commit"},
 		{"org/none", "", "never downloaded"},
 		{"other/good", "", "never downloaded"},
@@ -87,42 +84,32 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// A download that has no revision yet is found as what it is.
+func TestFindHalf(t *testing.T) {
+	e, err := cacheOf(t).Find("org/half")
+	if err != nil || e.State != Half || !strings.Contains(e.Reason, "never finished") {
+		t.Errorf("%+v, %v", e, err)
+	}
+}
+
 func TestFindSuggestsNearest(t *testing.T) {
 	var nf *NotFoundError
 	if _, err := cacheOf(t).Find("other/good"); !errors.As(err, &nf) {
 		t.Fatal(err)
 	}
-	if len(nf.Have) != 3 || nf.Have[0] != "org/good" {
+	if len(nf.Have) != 4 || nf.Have[0] != "org/good" {
 		t.Errorf("suggestions %q, want org/good first", nf.Have)
 	}
 }
 
 func TestFindWithoutCache(t *testing.T) {
 	for _, dir := range []string{"", filepath.Join(t.TempDir(), "none")} {
-		c := Cache{Dir: dir}
-		if _, err := c.Find("org/m"); err == nil {
+		if _, err := (Cache{Dir: dir}).Find("org/m"); err == nil {
 			t.Errorf("cache %q: no error", dir)
 		}
-		if got := c.List(); got != nil {
-			t.Errorf("cache %q: list %v", dir, got)
+		if got, err := NewRoots(Root{Dir: dir}).List(t.Context()); got != nil || err != nil {
+			t.Errorf("cache %q: list %v, %v", dir, got, err)
 		}
-	}
-}
-
-func TestList(t *testing.T) {
-	type row struct {
-		ID   string
-		Kind Kind
-		Type string
-		Bits int
-	}
-	var got []row
-	for _, e := range cacheOf(t).List() {
-		got = append(got, row{e.ID, e.Kind, e.ModelType, e.Bits})
-	}
-	want := []row{{"bare", Safetensors, "llama", 0}, {"org/dangling", Safetensors, "", 0}, {"org/good", Safetensors, "qwen3", 4}}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
 	}
 }
 
@@ -130,8 +117,8 @@ func TestInspect(t *testing.T) {
 	const index = `{"weight_map":{"a":"model-1.safetensors","b":"model-2.safetensors"}}`
 	for name, tt := range map[string]struct {
 		files   map[string]string
-		kind    Kind
-		missing string
+		kind    Format
+		missing string // names, with blanks
 		whole   bool
 	}{
 		"good":       {map[string]string{"config.json": qwen, "model.safetensors": "x", "tokenizer.json": "{}"}, Safetensors, "", true},
@@ -151,8 +138,8 @@ func TestInspect(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if f.Kind != tt.kind || f.Missing != tt.missing || f.Whole() != tt.whole {
-				t.Errorf("kind %s, missing %q, whole %v; want %s, %q, %v", f.Kind, f.Missing, f.Whole(), tt.kind, tt.missing, tt.whole)
+			if f.Format != tt.kind || strings.Join(f.Missing, " ") != tt.missing || f.Whole() != tt.whole {
+				t.Errorf("kind %s, missing %q, whole %v; want %s, %q, %v", f.Format, f.Missing, f.Whole(), tt.kind, tt.missing, tt.whole)
 			}
 		})
 	}

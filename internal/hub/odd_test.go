@@ -35,11 +35,11 @@ func TestOddCache(t *testing.T) {
 				}
 				put(t, filepath.Join(root, filepath.FromSlash(odd)))
 				e, err := c.Find("org/name")
-				if err != nil || e.Dir != snap || e.Kind != Safetensors {
+				if err != nil || e.Dir != snap || e.Format != Safetensors {
 					t.Errorf("%+v, %v", e, err)
 				}
-				if len(c.List()) != 1 {
-					t.Error("it is not listed")
+				if list, err := NewRoots(Root{Dir: c.Dir}).List(t.Context()); len(list) != 1 {
+					t.Errorf("it is not listed: %v", err)
 				}
 			})
 		}
