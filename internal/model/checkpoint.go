@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"path"
@@ -44,6 +45,7 @@ type Checkpoint struct {
 	Warnings   []string // what may have been meant otherwise than it is read; loading adds some
 
 	fsys  fs.FS
+	held  io.Closer // the folder, so that nobody removes it; nil: none
 	blank bool // config.json alone: tensors have their shapes and nothing in them
 	quant quantization
 	files []*safetensors.File
@@ -53,7 +55,7 @@ type Checkpoint struct {
 // OpenCheckpoint reads and checks the folder fsys; where is how errors call it. All errors are LoadErrors.
 func OpenCheckpoint(fsys fs.FS, where string) (*Checkpoint, error) {
 	c := &Checkpoint{Where: where, fsys: fsys, where: map[string]int{}}
-	for _, step := range []func() error{c.readConfig, c.readGeneration, c.openFiles} {
+	for _, step := range []func() error{c.hold, c.readConfig, c.readGeneration, c.openFiles} {
 		if err := step(); err != nil {
 			c.Close()
 			return nil, c.blame(err)
@@ -99,8 +101,19 @@ func (c *Checkpoint) Close() error {
 	for _, f := range c.files {
 		errs = append(errs, f.Close())
 	}
-	c.files, c.where = nil, nil
+	if c.held != nil {
+		errs = append(errs, c.held.Close())
+	}
+	c.files, c.where, c.held = nil, nil, nil
 	return errors.Join(errs...)
+}
+
+// hold keeps the folder from being removed while its files are in use.
+func (c *Checkpoint) hold() (err error) {
+	if c.held, err = regular.Hold(c.fsys); errors.Is(err, regular.ErrBusy) {
+		return &LoadError{Problem: "is being removed"}
+	}
+	return err
 }
 
 // Tensor is a stored tensor as its file has it, nil if there is none of that name. Its bytes are valid until Close.

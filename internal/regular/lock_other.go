@@ -9,3 +9,6 @@ import (
 
 // Lock takes a file for this process.
 func Lock(*os.File) error { return errors.New("this system has no file locks") }
+
+// LockShared is Lock that others who share it do not hinder.
+func LockShared(*os.File) error { return errors.New("this system has no file locks") }

@@ -65,7 +65,7 @@ func ours(dir string) bool {
 // models that were deleted), and of those with one name all but the last opened (of models that changed, and of other builds). It
 // touches only folders that look like ours. It gives the rest except own, least recently opened first.
 func removeStale(dir, own string) (rest []string) {
-	locks, _ := filepath.Glob(filepath.Join(dir, "*", lockFile)) // the pattern is good
+	locks, _ := filepath.Glob(filepath.Join(escape(dir), "*", lockFile)) // the pattern is good
 	opened := map[string]time.Time{}
 	var others []string
 	for _, name := range locks {
@@ -131,7 +131,7 @@ func removeFolder(dir string) bool {
 		return false
 	}
 	for _, pattern := range []string{"*" + suffix, "*" + partSuffix, "*" + savedSuffix, aboutFile, lockFile} {
-		files, _ := filepath.Glob(filepath.Join(dir, pattern))
+		files, _ := filepath.Glob(filepath.Join(escape(dir), pattern))
 		for _, f := range files {
 			_ = os.Remove(f)
 		}
