@@ -147,31 +147,11 @@ func (a *Aliases) edit(change func(own map[string]string) error) error {
 	if err != nil {
 		return err
 	}
-	if err := replace(a.File, append(text, '\n')); err != nil {
+	if err := replaceFile(a.File, string(text)+"\n", 0o600); err != nil {
 		return fmt.Errorf("write aliases: %w", err)
 	}
 	a.own, a.time = own, time.Time{}
 	return nil
-}
-
-// replace writes a file whole or not at all.
-func replace(path string, text []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new-*")
-	if err != nil {
-		return err
-	}
-	_, err = tmp.Write(text)
-	err = errors.Join(err, tmp.Close())
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(tmp.Name())
-	}
-	return err
 }
 
 // read takes in the file if it has changed. It is called under mu.

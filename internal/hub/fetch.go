@@ -66,7 +66,7 @@ func (c *Client) Fetch(ctx context.Context, p Plan, progress func(Progress)) (En
 	if err != nil {
 		return Entry{}, err
 	}
-	return entry(p.ID, root, p.Commit)
+	return c.Cache.Find(p.ID + "@" + p.Commit)
 }
 
 // room refuses what the disk has no room for.

@@ -228,7 +228,7 @@ func (s *session) choose(p *Plan) error {
 		weight[w.Path] = true
 	}
 	for _, l := range p.listing {
-		if k, r := kindOf(path.Base(l.Path)); r > rank && (k != Safetensors || weights != nil) {
+		if k, r := formatOf(path.Base(l.Path)); r > rank && (k != Safetensors || weights != nil) {
 			has, rank = k, r
 		}
 		config = config || l.Path == "config.json"

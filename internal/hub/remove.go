@@ -29,8 +29,8 @@ type Removal struct {
 // ErrInUse is in the error about a model that cannot be removed now.
 var ErrInUse = errors.New("it is in use")
 
-// PlanRemoval finds out what would go with a model of List or Find. Nothing is changed. A model that is no folder of its own, but a
-// link, is refused: what it leads to may be anybody's.
+// PlanRemoval finds out what would go with a model of List or Find. Nothing is changed. A model that is no folder of its own,
+// but a link, is refused: what it leads to may be anybody's.
 func (r *Roots) PlanRemoval(e Entry) (Removal, error) {
 	m := Removal{Entry: e}
 	dir := e.Dir

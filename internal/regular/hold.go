@@ -6,9 +6,9 @@ import (
 	"os"
 )
 
-// Hold says that what is in the folder of fsys, if that is one of Dir, is in use until the closer is closed: meanwhile Take of that
-// folder, in whatever process, is ErrBusy. The error is ErrBusy where the folder is taken. Where there are no locks on folders
-// nothing is held.
+// Hold says that what is in the folder of fsys, if that is one of Dir, is in use until the closer is closed: meanwhile Take
+// of that folder, in whatever process, is ErrBusy. The error is ErrBusy where the folder is taken. Where there are no locks
+// on folders nothing is held.
 func Hold(fsys any) (io.Closer, error) {
 	d, ok := fsys.(dirFS)
 	if !ok {

@@ -23,7 +23,8 @@ type Listed struct {
 	InUse  bool // a process has it open
 }
 
-// List gives the folders of all models in dir, by name and the last opened first. It opens no run. A dir that is not there has none.
+// List gives the folders of all models in dir, by name and the last opened first. It opens no run. A dir that is not there
+// has none.
 func List(dir string) ([]Listed, error) {
 	if _, err := os.ReadDir(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("list prefix cache: %w", err)
