@@ -46,7 +46,7 @@ type Checkpoint struct {
 
 	fsys  fs.FS
 	held  io.Closer // the folder, so that nobody removes it; nil: none
-	blank bool // config.json alone: tensors have their shapes and nothing in them
+	blank bool      // config.json alone: tensors have their shapes and nothing in them
 	quant quantization
 	files []*safetensors.File
 	where map[string]int // tensor name -> file
