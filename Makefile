@@ -9,7 +9,7 @@ RACE     := ./internal/engine ./internal/embed ./internal/sched ./internal/kv ./
 VENV     := .venv
 TIME     ?= 30s
 
-.PHONY: help build run check fmt vet lint test race purego cross arm64 mlx mlx-overhead interop interop-npm fuzz fuzz-parsers schema-suite schema-beside generations calls demo-data quality quality-real bench soak hostile kill crash load browser bigfolder minilm golden size clean
+.PHONY: help build run check fmt vet lint test race purego cross arm64 mlx mlx-overhead interop interop-npm fuzz fuzz-parsers schema-suite schema-beside generations calls demo-data quality quality-real bench soak hostile kill crash load browser bigfolder hub minilm golden size clean
 
 help: ## what can be made
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -103,7 +103,7 @@ $(VENV)/mlx/.done-lm: $(VENV)/mlx/.done
 	$(VENV)/mlx/bin/pip install -q 'mlx-lm==0.32.2'
 	touch $@
 
-interop: build $(VENV)/.done $(VENV)/previous/.done ## the official SDKs in Python, Go and TypeScript and Claude Code (also through LiteLLM), Codex, opencode and aider against a running server
+interop: build $(VENV)/.done $(VENV)/previous/.done $(VENV)/hub/.done $(VENV)/hub-before/.done ## the official SDKs in Python, Go and TypeScript and Claude Code (also through LiteLLM), Codex, opencode and aider against a running server
 	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/bin/python interop/python/test_sdk.py
 	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/bin/python interop/python/test_scripted.py
 	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/previous/bin/python interop/python/test_scripted.py
@@ -116,6 +116,7 @@ interop: build $(VENV)/.done $(VENV)/previous/.done ## the official SDKs in Pyth
 	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/bin/python interop/python/test_embeddings.py
 	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/previous/bin/python interop/python/test_embeddings.py
 	cd interop/go && HEARTH_BIN=$(CURDIR)/bin/hearth go test -count=1 ./...
+	go test -count=1 ./interop/hub -python $(CURDIR)/$(VENV)/hub/bin/python -before $(CURDIR)/$(VENV)/hub-before/bin/python
 	@if command -v npm >/dev/null; then $(MAKE) interop-npm; \
 	elif test "$$CI" = true; then echo "npm is missing" >&2; exit 1; \
 	else echo "skipped, because npm is missing: the TypeScript SDKs, Claude Code, Codex, opencode, and LiteLLM and aider beside them" >&2; fi
@@ -157,6 +158,20 @@ $(VENV)/.done: interop/python/requirements.txt
 	python3 -m venv $(VENV)
 	$(VENV)/bin/pip install -q -r interop/python/requirements.txt
 	touch $@
+
+$(VENV)/hub/.done: interop/hub/requirements.txt
+	python3 -m venv $(@D)
+	$(@D)/bin/pip install -q -r $<
+	touch $@
+
+# A release that goes on with parts of files.
+$(VENV)/hub-before/.done: interop/hub/requirements-before.txt
+	python3 -m venv $(@D)
+	$(@D)/bin/pip install -q -r $<
+	touch $@
+
+hub: ## a gigabyte from a hub that cuts every 50 MB, and a process that is killed 20 times while it fetches
+	go test -count=1 -v ./internal/hub -run 'TestLarge|TestKill' -large 1000000000
 
 bigfolder: build ## peak memory of a 12 GB model of random weights, with and without --low-memory, against the forecast (DIR=folder keeps it)
 	go test ./tools/bigfolder -count=1 -timeout 0 -v -hearth $(CURDIR)/bin/hearth $(if $(DIR),-folder $(DIR))

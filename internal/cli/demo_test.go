@@ -88,7 +88,7 @@ func TestDemoAnswers(t *testing.T) {
 	turns := append(user[:1:1], object{"role": "assistant", "content": "Hello!"}, object{"role": "user", "content": "And?"})
 	begun := append(user[:1:1], object{"role": "assistant", "content": "Well,"})
 	said := regexp.MustCompile(`This is hearth's demo, a tiny model with a context of 8192 tokens: it is too small for this prompt of \d+; for a real model: ` +
-		`hf download mlx-community/Qwen3-4B-Instruct-2507-4bit && hearth serve mlx-community/Qwen3-4B-Instruct-2507-4bit$`)
+		`hearth pull mlx-community/Qwen3-4B-Instruct-2507-4bit && hearth serve mlx-community/Qwen3-4B-Instruct-2507-4bit$`)
 	for _, tt := range []struct {
 		name, path string
 		body       object

@@ -156,7 +156,7 @@ var foreignFlags = []struct{ server, flag, value, want string }{
 	{"vllm-mlx", "lazy-load-model", "", "warning"},
 	{"vllm-mlx", "auto-unload-idle-seconds", "600", "unprotected"},
 	{"vllm-mlx", "auto-unload-idle-seconds", "0", "nothing"},
-	{"vllm-mlx", "offline", "", "note"},
+	{"vllm-mlx", "offline", "", "offline true"},
 	{"vllm-mlx", "download-timeout", "300", "note"},
 	{"vllm-mlx", "download-retries", "3", "note"},
 	{"vllm-mlx", "max-audio-upload-mb", "25", "note"},

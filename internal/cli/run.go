@@ -33,7 +33,7 @@ shown, dimmed, on a terminal only. A base model, which has no chat template, con
   hearth run`,
 		Args: console.MaxArgs(2),
 	}
-	cfg := settings(cmd, config.Model, config.Run, config.Sampling)
+	cfg := settings(cmd, config.Model, config.Hub, config.Run, config.Sampling)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := load(cmd, cfg); err != nil {
 			return err
@@ -70,7 +70,7 @@ func arguments(cfg *config.Config, args []string) (prompt string, given bool) {
 
 // runModel loads the model and answers, once or in a loop.
 func runModel(cmd *cobra.Command, cfg *config.Config, prompt string, once bool) (err error) {
-	src, err := findModel(cfg)
+	src, err := newPuller(cmd, cfg).find(cmd.Context())
 	if err != nil {
 		return err
 	}

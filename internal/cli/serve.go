@@ -31,7 +31,7 @@ func newServeCmd() *cobra.Command {
 		Short: "Serve a model over HTTP",
 		Long: `Serves MODEL over the Anthropic Messages API (/v1/messages) and the OpenAI API (/v1/responses,
 /v1/chat/completions). MODEL is a folder, an id that is in the Hugging Face cache, or demo, the tiny model inside
-hearth, which is also the default.
+hearth, which is also the default. An id that is not there is fetched from the hub, after asking on a terminal or with --pull.
 Flags of mlx-lm's server and of vllm-mlx are taken too; docs/config.md says what becomes of each. hearth config, with the
 same flags, prints all settings and where they come from.`,
 		Example: `  hearth serve
@@ -43,6 +43,7 @@ same flags, prints all settings and where they come from.`,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		// Nobody need read what a server prints, and it goes on when nobody can.
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+		pull := newPuller(cmd, cfg)
 		stdout, stderr := newPrinter(cmd.OutOrStdout()), newPrinter(cmd.ErrOrStderr())
 		cmd.SetOut(stdout)
 		cmd.SetErr(stderr)
@@ -52,7 +53,7 @@ same flags, prints all settings and where they come from.`,
 				cfg.SetModel(args[0])
 			}
 			remark(stderr, cfg)
-			err = serve(cmd.Context(), cfg, stdout, stderr)
+			err = serve(cmd.Context(), cfg, pull, stdout, stderr)
 		}
 		if err != nil && !errors.Is(err, errListed) {
 			report(stderr, err)

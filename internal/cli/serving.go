@@ -25,6 +25,7 @@ import (
 // serving is a server from its settings to its end.
 type serving struct {
 	cfg            *config.Config
+	puller         *puller
 	stdout, stderr io.Writer
 	log            *slog.Logger
 
@@ -39,11 +40,11 @@ type serving struct {
 }
 
 // serve listens first and loads then, so that /health answers from the start.
-func serve(ctx context.Context, cfg *config.Config, stdout, stderr io.Writer) error {
+func serve(ctx context.Context, cfg *config.Config, p *puller, stdout, stderr io.Writer) error {
 	ctx, stop := untilSignal(ctx)
 	defer stop()
-	s := &serving{cfg: cfg, stdout: stdout, stderr: stderr, served: make(chan error, 1), loaded: make(chan error, 1)}
-	if err := s.listen(); err != nil {
+	s := &serving{cfg: cfg, puller: p, stdout: stdout, stderr: stderr, served: make(chan error, 1), loaded: make(chan error, 1)}
+	if err := s.listen(ctx); err != nil {
 		return err
 	}
 	if err := s.find(); err != nil {
@@ -55,11 +56,11 @@ func serve(ctx context.Context, cfg *config.Config, stdout, stderr io.Writer) er
 }
 
 // listen opens the sockets, after everything that is quickly refused.
-func (s *serving) listen() (err error) {
+func (s *serving) listen(ctx context.Context) (err error) {
 	if err := s.cfg.Refused(); err != nil {
 		return console.Hintf(err, "serve one of its models: hearth serve MODEL")
 	}
-	if s.src, err = findModel(s.cfg); err != nil {
+	if s.src, err = s.puller.find(ctx); err != nil {
 		return err
 	}
 	if s.cfg.DebugRequestDir != "" {

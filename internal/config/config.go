@@ -39,6 +39,10 @@ type Config struct {
 	HubCache        string // folder with models--org--name entries; set by Load
 	HFHome          string
 	ModelsDir       []string // further folders with models
+	HFEndpoint      string   // of the hub
+	HFToken         string   // see HubToken
+	Offline         bool     // ask no hub
+	Pull            bool     // fetch a model that is not on disk without asking
 
 	// How it runs.
 	Backend         string // auto, mlx, cpu
@@ -123,6 +127,7 @@ type Config struct {
 	matched                    []string         // patterns of the sections that For took in
 	overruled                  []string         // flags and variables that they replaced
 	aliasFile                  string           // see AliasFile
+	hubTokenFile               string           // see HubToken
 	prefixFolder               string           // see PrefixCacheFolder
 	storeFolder, archiveFolder string           // see StoreFolder and ArchiveFolder
 }
@@ -131,6 +136,7 @@ type Config struct {
 func Default() *Config {
 	return &Config{
 		Port:              8080,
+		HFEndpoint:        "https://huggingface.co",
 		Backend:           "auto",
 		Precision:         "auto",
 		KVType:            "auto",
@@ -216,8 +222,16 @@ func (c *Config) hubCache(env Env) string {
 	if c.HubCache != "" {
 		return expand(c.HubCache, user)
 	}
+	if dir := c.hfHome(env, user); dir != "" {
+		return filepath.Join(dir, "hub")
+	}
+	return ""
+}
+
+// hfHome is the folder of Hugging Face clients, "" if there is no home folder either.
+func (c *Config) hfHome(env Env, user string) string {
 	if c.HFHome != "" {
-		return filepath.Join(expand(c.HFHome, user), "hub")
+		return expand(c.HFHome, user)
 	}
 	base, _ := env("XDG_CACHE_HOME")
 	if base == "" {
@@ -226,7 +240,7 @@ func (c *Config) hubCache(env Env) string {
 		}
 		base = filepath.Join(user, ".cache")
 	}
-	return filepath.Join(base, "huggingface", "hub")
+	return filepath.Join(base, "huggingface")
 }
 
 // expand replaces a leading ~ as Hugging Face clients do for their variables.

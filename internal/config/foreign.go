@@ -161,9 +161,8 @@ var Foreigners = []Foreign{
 	{Flag: "no-think", Kind: Switch, Sets: "enable-thinking", to: onlyIf("false"), Doc: "as --enable-thinking=false"},
 	{Flag: "no-tool-call-parser", Kind: Switch, Sets: "tool-call-parser", to: onlyIf("none"), Doc: "as --tool-call-parser none"},
 	{Flag: "no-reasoning-parser", Kind: Switch, Sets: "reasoning-parser", to: onlyIf("none"), Doc: "as --reasoning-parser none"},
-	{Flag: "offline", Kind: Switch, Doc: "nothing is ever downloaded"},
-	{Flag: "download-timeout", Kind: Count, Doc: "nothing is ever downloaded; hf download fetches models"},
-	{Flag: "download-retries", Kind: Count, Doc: "nothing is ever downloaded; hf download fetches models"},
+	{Flag: "download-timeout", Kind: Count, Doc: "hearth pull tries again what fails, as long as bytes arrive between"},
+	{Flag: "download-retries", Kind: Count, Doc: "hearth pull tries again what fails, as long as bytes arrive between"},
 	{Flag: "pipeline", Kind: Switch, Doc: "one machine runs the model, there is nobody to share its layers with"},
 }
 

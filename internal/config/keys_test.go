@@ -128,7 +128,7 @@ func TestSecretsInFiles(t *testing.T) {
 		}
 	}
 	for i := range Knobs {
-		if k := &Knobs[i]; strings.HasSuffix(k.Flag, "-key") != k.Secret {
+		if k := &Knobs[i]; (strings.HasSuffix(k.Flag, "-key") || strings.HasSuffix(k.Flag, "-token")) != k.Secret {
 			t.Errorf("--%s: secret %t", k.Flag, k.Secret)
 		}
 	}

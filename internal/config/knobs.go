@@ -19,6 +19,7 @@ const (
 	Listen   Group = "Listening"
 	Access   Group = "Access"
 	Model    Group = "Model"
+	Hub      Group = "Models from the hub"
 	Run      Group = "Running"
 	Sampling Group = "Defaults for requests"
 	API      Group = "The API"
@@ -27,7 +28,7 @@ const (
 )
 
 // Groups is the order of the documentation.
-var Groups = []Group{Listen, Access, Model, Run, Disk, Sampling, API, Log}
+var Groups = []Group{Listen, Access, Model, Hub, Run, Disk, Sampling, API, Log}
 
 // Knob is a row of the table.
 type Knob struct {
@@ -124,6 +125,18 @@ var Knobs = slices.Concat([]Knob{
 	{Flag: "models-dir", Group: Model, Unset: "only LM Studio's folder and ~/llm/models",
 		Doc:  "`folders` in which models are looked for besides the Hugging Face cache, LM Studio's folder and ~/llm/models: of model folders, name or org/name",
 		bind: func(c *Config) pflag.Value { return list(&c.ModelsDir) }},
+	{Flag: "hf-endpoint", Env: []string{"HF_ENDPOINT"}, Group: Hub,
+		Doc:  "`URL` of the hub that models are fetched from",
+		bind: func(c *Config) pflag.Value { return text(&c.HFEndpoint) }},
+	{Flag: "hf-token", Env: []string{"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"}, Group: Hub, Unset: "what hf auth login has stored", Secret: true,
+		Doc:  "`token` of an account of the hub, for private and gated models; only the hub is shown it",
+		bind: func(c *Config) pflag.Value { return text(&c.HFToken) }},
+	{Flag: "offline", Env: []string{"HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"}, Group: Hub,
+		Doc:  "ask no hub for anything: there is what is on disk",
+		bind: func(c *Config) pflag.Value { return boolean(&c.Offline) }},
+	{Flag: "pull", Group: Hub,
+		Doc:  "fetch MODEL from the hub without asking if it is not on disk; otherwise it is asked for on a terminal, and an error elsewhere",
+		bind: func(c *Config) pflag.Value { return boolean(&c.Pull) }},
 
 	{Flag: "backend", Group: Run,
 		Doc:  "what runs the model: mlx is Apple's GPU through libmlxc, cpu is hearth's own; auto is mlx on a Mac that has it, else cpu",

@@ -100,6 +100,7 @@ func (c *Config) Load(fs *pflag.FlagSet, env Env, warn func(string)) error {
 	c.expandPaths()
 	c.HubCache = c.hubCache(env)
 	c.aliasFile = findAliasFile(env)
+	c.hubTokenFile = c.findHubToken(env)
 	if err := c.readKeys(); err != nil {
 		return err
 	}

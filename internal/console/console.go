@@ -79,6 +79,7 @@ type Bar struct {
 	terminal bool
 	start    time.Time
 	shown    int // permille
+	drawn    bool
 }
 
 const barWidth = 30
@@ -88,27 +89,51 @@ func NewBar(out io.Writer) *Bar {
 	return &Bar{out: out, terminal: IsTerminal(out), start: time.Now()}
 }
 
-// At shows that done of total is done.
+// At shows that done of total is done, and how long the rest takes if it goes on as since the beginning.
 func (b *Bar) At(done, total int64) {
-	if !b.terminal || total <= 0 {
+	n := permille(done, total)
+	if !b.terminal || total <= 0 || n == b.shown {
 		return
 	}
-	n := int(done * 1000 / total)
-	if n == b.shown {
-		return
-	}
-	b.shown = n
-	full := n * barWidth / 1000
 	left := ""
 	if spent := time.Since(b.start); n > 0 && spent > time.Second {
-		left = fmt.Sprintf(", %v left", (spent * time.Duration(1000-n) / time.Duration(n)).Round(time.Second))
+		left = fmt.Sprintf("%v left", (spent * time.Duration(1000-n) / time.Duration(n)).Round(time.Second))
 	}
-	fmt.Fprintf(b.out, "\r[%s%s] %3d %%%s\x1b[K", strings.Repeat("#", full), strings.Repeat(" ", barWidth-full), n/10, left)
+	b.draw(n, left)
+}
+
+// Note shows that done of total is done, and what else there is to say. The line is kept to the terminal's width.
+func (b *Bar) Note(done, total int64, note string) {
+	if b.terminal && total > 0 {
+		b.draw(permille(done, total), note)
+	}
+}
+
+func permille(done, total int64) int {
+	if total <= 0 {
+		return 0
+	}
+	return int(float64(done) / float64(total) * 1000)
+}
+
+func (b *Bar) draw(n int, note string) {
+	b.shown = n
+	full := n * barWidth / 1000
+	if note != "" {
+		note = ", " + note
+	}
+	if f, ok := b.out.(*os.File); ok {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
+			note = string([]rune(note)[:min(max(width-barWidth-8, 0), len([]rune(note)))])
+		}
+	}
+	b.drawn = true
+	fmt.Fprintf(b.out, "\r[%s%s] %3d %%%s\x1b[K", strings.Repeat("#", full), strings.Repeat(" ", barWidth-full), n/10, note)
 }
 
 // End clears the line.
 func (b *Bar) End() {
-	if b.shown > 0 {
+	if b.drawn {
 		fmt.Fprint(b.out, "\r\x1b[K")
 	}
 }

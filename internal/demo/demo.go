@@ -12,10 +12,10 @@ import (
 const Name = "demo"
 
 // Real is what to type for a model worth talking to.
-const Real = "hf download mlx-community/Qwen3-0.6B-4bit && hearth serve mlx-community/Qwen3-0.6B-4bit"
+const Real = "hearth pull mlx-community/Qwen3-0.6B-4bit && hearth serve mlx-community/Qwen3-0.6B-4bit"
 
 // forAgents is what to type for one that also has room for an agent's instructions and tools, and for work.
-const forAgents = "hf download mlx-community/Qwen3-4B-Instruct-2507-4bit && hearth serve mlx-community/Qwen3-4B-Instruct-2507-4bit"
+const forAgents = "hearth pull mlx-community/Qwen3-4B-Instruct-2507-4bit && hearth serve mlx-community/Qwen3-4B-Instruct-2507-4bit"
 
 // Readable is how many tokens of a prompt with tools the model makes sense of. Of longer ones it has seen too few.
 const Readable = 4096

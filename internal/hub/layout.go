@@ -265,8 +265,6 @@ func pyString(s string) string {
 		case r > 0xffff:
 			hi, lo := utf16.EncodeRune(r)
 			fmt.Fprintf(&b, `\u%04x\u%04x`, hi, lo)
-		case r == 0x7f:
-			b.WriteRune(r)
 		default:
 			fmt.Fprintf(&b, `\u%04x`, r)
 		}

@@ -23,7 +23,13 @@ func (c Cache) lockBlob(ctx context.Context, id, blob string, waiting func()) (u
 	}
 	path := filepath.Join(dir, blob+".lock")
 	for {
-		f, err := regular.OpenOwnAs(path, os.O_RDWR|os.O_CREATE, 0o664)
+		f, err := regular.OpenOwnAs(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o664)
+		switch {
+		case err == nil:
+			_ = f.Chmod(0o664) // whatever the umask: who shares the cache locks it, too
+		case errors.Is(err, os.ErrExist):
+			f, err = regular.OpenOwnAs(path, os.O_RDWR|os.O_CREATE, 0o664)
+		}
 		if err != nil {
 			return nil, err
 		}

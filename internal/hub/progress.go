@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"math"
 	"sync"
 	"time"
 )
@@ -25,11 +26,11 @@ type FileProgress struct {
 
 // Progress is how far a Fetch is.
 type Progress struct {
-	Done  int64          `json:"done"`            // bytes that are on disk
-	Total int64          `json:"total"`           // bytes of all files
-	Rate  float64        `json:"rate"`            // bytes per second that arrived lately
-	Left  time.Duration  `json:"-"`               // at this rate; 0: not known
-	Files []FileProgress `json:"files,omitempty"` // in the order of Plan.Files
+	Done  int64          `json:"done"`             // bytes that are on disk
+	Total int64          `json:"total"`            // bytes of all files
+	Rate  float64        `json:"rate"`             // bytes per second that arrived lately
+	Left  float64        `json:"left_s,omitempty"` // seconds, at this rate; 0: not known
+	Files []FileProgress `json:"files,omitempty"`  // in the order of Plan.Files
 }
 
 const (
@@ -98,7 +99,7 @@ func (t *tally) progress() Progress {
 		p.Rate = float64(t.fresh-t.seen[0].fresh) / d.Seconds()
 	}
 	if p.Rate >= 1 {
-		p.Left = time.Duration(float64(p.Total-p.Done) / p.Rate * float64(time.Second)).Round(time.Second)
+		p.Left = math.Round(float64(p.Total-p.Done) / p.Rate)
 	}
 	return p
 }

@@ -1,0 +1,254 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"hearth/internal/catalog"
+	"hearth/internal/config"
+	"hearth/internal/console"
+	"hearth/internal/hub"
+	"hearth/internal/regular"
+	"hearth/internal/sysmem"
+)
+
+func newPullCmd() *cobra.Command {
+	var force, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "pull ORG/NAME[@REVISION]",
+		Short: "Fetch a model from the hub",
+		Long: `pull fetches a model from the Hugging Face hub, or another that speaks as it does (--hf-endpoint), into the cache that
+Hugging Face's own clients have, too: what they have fetched is there for hearth, and the other way round. It fetches only what
+hearth reads: configuration, tokenizer, chat template and weights in safetensors. What has arrived is kept when it ends early, and the
+next pull goes on there. A model that is on disk is brought up to date.`,
+		Example: `  hearth pull mlx-community/Qwen3-0.6B-4bit
+  hearth pull mlx-community/Qwen3-0.6B-4bit@main --json`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return console.Hintf(errors.New("pull needs a model's name"), "hearth pull ORG/NAME, such as mlx-community/Qwen3-0.6B-4bit")
+			}
+			return console.MaxArgs(1)(cmd, args)
+		},
+	}
+	cfg := settings(cmd, config.Model, config.Hub)
+	cmd.Flags().BoolVar(&force, "force", false, "fetch it even though it does not fit into this machine's memory")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object a line: plan, progress, done")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := load(cmd, cfg); err != nil {
+			return err
+		}
+		ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+		defer stop()
+		p := newPuller(cmd, cfg)
+		p.force = force
+		if asJSON {
+			p.events = json.NewEncoder(cmd.OutOrStdout())
+		}
+		e, err := p.pull(ctx, args[0], nil)
+		if err != nil || asJSON {
+			return err
+		}
+		_, err = fmt.Fprintln(cmd.OutOrStdout(), e.Dir)
+		return err
+	}
+	return cmd
+}
+
+// puller fetches models from the hub of cfg, and says so.
+type puller struct {
+	cfg    *config.Config
+	in     io.Reader
+	out    io.Writer
+	person bool          // there is somebody to ask
+	force  bool          // fetch what does not fit
+	events *json.Encoder // instead of words, unless it is nil
+}
+
+// newPuller makes one that speaks on the standard error of cmd.
+func newPuller(cmd *cobra.Command, cfg *config.Config) *puller {
+	in, out := cmd.InOrStdin(), cmd.ErrOrStderr()
+	return &puller{cfg: cfg, in: in, out: out, person: console.IsTerminal(in) && console.IsTerminal(out)}
+}
+
+// hubClient is the client of the hub that cfg names.
+func hubClient(cfg *config.Config) *hub.Client {
+	version, _ := buildVersion()
+	return &hub.Client{Endpoint: cfg.HFEndpoint, Token: cfg.HubToken(), Cache: hub.Cache{Dir: cfg.HubCache}, Offline: cfg.Offline,
+		Proxy: http.ProxyFromEnvironment, Agent: "hearth/" + version}
+}
+
+// find finds the model of the settings. One that is not on disk is fetched if --pull says so or a person agrees.
+func (p *puller) find(ctx context.Context) (*catalog.Source, error) {
+	src, err := findModel(p.cfg)
+	var missing *hub.NotFoundError
+	id, _, ok := hub.ParseID(p.cfg.Model)
+	if !errors.As(err, &missing) || !ok || !strings.Contains(id, "/") || p.cfg.Offline || !p.cfg.Pull && !p.person {
+		return src, err
+	}
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	agreed := func() error {
+		if p.cfg.Pull {
+			return nil
+		}
+		fmt.Fprint(p.out, "Fetch it now? [y/N] ")
+		answer, _ := bufio.NewReader(io.LimitReader(p.in, 64)).ReadString('\n')
+		if a := strings.ToLower(strings.TrimSpace(answer)); a != "y" && a != "yes" {
+			return err
+		}
+		return nil
+	}
+	if _, err := p.pull(ctx, p.cfg.Model, agreed); err != nil {
+		return nil, err
+	}
+	return findModel(p.cfg)
+}
+
+// pullEvent is a line of pull --json.
+type pullEvent struct {
+	Event   string `json:"event"` // plan, progress or done
+	ID      string `json:"id,omitempty"`
+	Commit  string `json:"commit,omitempty"`
+	Count   int    `json:"count,omitempty"`   // of files
+	Bytes   int64  `json:"bytes,omitempty"`   // of all files
+	Missing int64  `json:"missing,omitempty"` // bytes that are not on disk
+	Weights int64  `json:"weights,omitempty"` // bytes of weights
+	Free    int64  `json:"free,omitempty"`    // bytes of the disk
+	Memory  int64  `json:"memory,omitempty"`  // bytes of the machine's memory
+	Fits    *bool  `json:"fits,omitempty"`    // whether the weights fit into it
+	Dir     string `json:"dir,omitempty"`
+	*hub.Progress
+}
+
+// pull fetches a model, once agreed gives no error.
+func (p *puller) pull(ctx context.Context, name string, agreed func() error) (hub.Entry, error) {
+	client := hubClient(p.cfg)
+	plan, err := client.Plan(ctx, name)
+	if err != nil {
+		return hub.Entry{}, p.ended(ctx, name, err)
+	}
+	memory := sysmem.Total()
+	if err := p.show(&plan, memory); err != nil {
+		return hub.Entry{}, err
+	}
+	if err := p.fit(name, &plan, memory); err != nil {
+		return hub.Entry{}, err
+	}
+	if agreed != nil {
+		if err := agreed(); err != nil {
+			return hub.Entry{}, err
+		}
+	}
+	bar := console.NewBar(p.out)
+	var failed error
+	e, err := client.Fetch(ctx, plan, func(now hub.Progress) {
+		if p.events == nil {
+			bar.Note(now.Done, now.Total, pullNote(now))
+		} else if err := p.events.Encode(pullEvent{Event: "progress", Progress: &now}); err != nil {
+			failed = err
+		}
+	})
+	bar.End()
+	if err = errors.Join(err, failed); err != nil {
+		return hub.Entry{}, p.ended(ctx, name, err)
+	}
+	if p.events != nil {
+		return e, p.events.Encode(pullEvent{Event: "done", ID: plan.ID, Commit: plan.Commit, Dir: e.Dir})
+	}
+	return e, nil
+}
+
+// fits reports whether the weights of a plan fit into so much memory; 0 is memory that is not known.
+func fits(plan *hub.Plan, memory int64) bool { return memory == 0 || plan.Weights() < memory }
+
+// fit refuses what does not fit and is still to be fetched.
+func (p *puller) fit(name string, plan *hub.Plan, memory int64) error {
+	if p.force || fits(plan, memory) || plan.Missing() == 0 {
+		return nil
+	}
+	err := fmt.Errorf("%s has weights of %s, which do not fit into this machine's memory of %s", plan.ID, hub.Size(plan.Weights()), hub.Size(memory))
+	return console.Hintf(err, "look for a smaller or a quantised one, or fetch it nevertheless: hearth pull %s --force", name)
+}
+
+// show says what is about to be fetched, and whether there is room for it.
+func (p *puller) show(plan *hub.Plan, memory int64) error {
+	free, err := regular.Free(nearestFolder(p.cfg.HubCache))
+	if err != nil {
+		free = 0
+	}
+	fits := fits(plan, memory)
+	if p.events != nil {
+		return p.events.Encode(pullEvent{Event: "plan", ID: plan.ID, Commit: plan.Commit, Count: len(plan.Files), Bytes: plan.Bytes(), Missing: plan.Missing(),
+			Weights: plan.Weights(), Free: free, Memory: memory, Fits: &fits})
+	}
+	there := ""
+	switch missing := plan.Missing(); {
+	case missing == 0:
+		there = ", all there"
+	case missing < plan.Bytes():
+		there = fmt.Sprintf(", %s of them to fetch", hub.Size(missing))
+	}
+	fmt.Fprintf(p.out, "%s@%.12s: %d files, %s%s\n", plan.ID, plan.Commit, len(plan.Files), hub.Size(plan.Bytes()), there)
+	if free > 0 {
+		fmt.Fprintf(p.out, "disk: %s free in %s\n", hub.Size(free), p.cfg.HubCache)
+	}
+	if memory > 0 {
+		verdict := "fit"
+		if !fits {
+			verdict = "do not fit"
+		}
+		fmt.Fprintf(p.out, "memory: weights of %s %s into the %s of this machine\n", hub.Size(plan.Weights()), verdict, hub.Size(memory))
+	}
+	return nil
+}
+
+// pullNote is what stands beside the bar: how much, how fast, how long, and who is waited for.
+func pullNote(now hub.Progress) string {
+	s := fmt.Sprintf("%s of %s", hub.Size(now.Done), hub.Size(now.Total))
+	if now.Rate >= 1 {
+		s += fmt.Sprintf(", %s/s", hub.Size(int64(now.Rate)))
+	}
+	if now.Left > 0 {
+		s += fmt.Sprintf(", %v left", time.Duration(now.Left*float64(time.Second)).Round(time.Second))
+	}
+	for _, f := range now.Files {
+		switch f.State {
+		case hub.Waits:
+			return s + ", another process is fetching " + f.Path
+		case hub.Checks:
+			return s + ", checking what is there"
+		}
+	}
+	return s
+}
+
+// ended says of a fetch that was interrupted how to go on.
+func (p *puller) ended(ctx context.Context, name string, err error) error {
+	if ctx.Err() != nil {
+		return console.Hintf(fmt.Errorf("%s: interrupted; what has arrived is kept", name), "hearth pull %s goes on", name)
+	}
+	return err
+}
+
+// nearestFolder is dir, or the folder above it that is there.
+func nearestFolder(dir string) string {
+	for {
+		if _, err := os.Stat(dir); err == nil || filepath.Dir(dir) == dir {
+			return dir
+		}
+		dir = filepath.Dir(dir)
+	}
+}

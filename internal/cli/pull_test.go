@@ -1,0 +1,254 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"hearth/internal/config"
+	"hearth/internal/demo"
+	"hearth/internal/hub"
+	"hearth/internal/hub/hubtest"
+)
+
+// demoFiles is the demo model as a hub's files.
+func demoFiles(t *testing.T) map[string]hubtest.File {
+	t.Helper()
+	files := map[string]hubtest.File{"README.md": hubtest.Text("#")}
+	err := fs.WalkDir(demo.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := fs.ReadFile(demo.FS(), name)
+		files[name] = hubtest.File{Size: int64(len(b)), Content: bytes.NewReader(b), LFS: filepath.Ext(name) == ".safetensors"}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// hearth runs a command in this process, and gives what it prints.
+func hearth(t *testing.T, h *hubtest.Hub, cache string, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	cmd := newRootCmd()
+	var out, notes bytes.Buffer
+	cmd.SetOut(&out)
+	cmd.SetErr(&notes)
+	cmd.SetIn(strings.NewReader("y\n")) // no terminal: it is not asked
+	cmd.SetArgs(append(args, "--hf-endpoint", h.URL, "--hf-hub-cache", cache, "--config", "off"))
+	err = cmd.ExecuteContext(t.Context())
+	return out.String(), notes.String(), err
+}
+
+func TestPull(t *testing.T) {
+	h := hubtest.New(t)
+	commit := h.Add("org/name", demoFiles(t))
+	cache := filepath.Join(t.TempDir(), "hub")
+	want := filepath.Join(cache, "models--org--name", "snapshots", commit)
+	stdout, stderr, err := hearth(t, h, cache, "pull", "org/name")
+	if err != nil || stdout != want+"\n" {
+		t.Fatalf("%q, %v", stdout, err)
+	}
+	for _, s := range []string{"org/name@" + commit[:12] + ": ", " files, ", "free in " + cache, "memory: weights of", " fit into the "} {
+		if !strings.Contains(stderr, s) {
+			t.Errorf("nothing says %q: %s", s, stderr)
+		}
+	}
+	if strings.Contains(stderr, "\r") {
+		t.Errorf("there is a bar where no terminal is: %q", stderr)
+	}
+	if e, err := (hub.Cache{Dir: cache}).Find("org/name"); err != nil || !e.Whole() {
+		t.Errorf("%+v, %v", e, err)
+	}
+	// Again, as JSON.
+	stdout, stderr, err = hearth(t, h, cache, "pull", "org/name", "--json")
+	if err != nil || stderr != "" {
+		t.Fatalf("%q, %v", stderr, err)
+	}
+	var events []string
+	for line := range strings.Lines(stdout) {
+		var e pullEvent
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		events = append(events, e.Event)
+		switch e.Event {
+		case "plan":
+			if e.ID != "org/name" || e.Commit != commit || e.Missing != 0 || e.Bytes == 0 || e.Count == 0 || e.Fits == nil || !*e.Fits {
+				t.Errorf("%s", line)
+			}
+		case "progress":
+			if e.Progress == nil || e.Done != e.Total || e.Total == 0 || len(e.Files) == 0 {
+				t.Errorf("%s", line)
+			}
+		case "done":
+			if e.Dir != want {
+				t.Errorf("%s", line)
+			}
+		}
+	}
+	if !slices.Equal(slices.Compact(events), []string{"plan", "progress", "done"}) {
+		t.Errorf("%q", events)
+	}
+}
+
+func TestPullRefuses(t *testing.T) {
+	h := hubtest.New(t)
+	h.Add("org/gguf", map[string]hubtest.File{"m-q4.gguf": hubtest.Large(1, 1000), "config.json": hubtest.Text("{}")})
+	h.Add("org/torch", map[string]hubtest.File{"pytorch_model.bin": hubtest.Large(1, 1000), "config.json": hubtest.Text("{}")})
+	h.Add("org/lora", map[string]hubtest.File{"adapters.safetensors": hubtest.Large(1, 1000), "adapter_config.json": hubtest.Text("{}")})
+	for name, tt := range map[string]struct {
+		args []string
+		want string // of error and hint
+	}{
+		"GGUF":     {[]string{"pull", "org/gguf"}, "GGUF"},
+		"PyTorch":  {[]string{"pull", "org/torch"}, "PyTorch"},
+		"adapter":  {[]string{"pull", "org/lora"}, "--adapter-path"},
+		"unknown":  {[]string{"pull", "org/none"}, "check the name"},
+		"name":     {[]string{"pull", "demo"}, "org/name@revision"},
+		"nothing":  {[]string{"pull"}, "needs a model's name"},
+		"offline":  {[]string{"pull", "org/gguf", "--offline"}, "leave --offline and HF_HUB_OFFLINE away"},
+		"two":      {[]string{"pull", "a/b", "c/d"}, `unexpected argument "c/d"`},
+		"no asker": {[]string{"run", "org/gguf", "Hi"}, "org/gguf"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := hearth(t, h, filepath.Join(t.TempDir(), "hub"), tt.args...)
+			if err == nil {
+				t.Fatal("no error")
+			}
+			var b bytes.Buffer
+			report(&b, err)
+			if !strings.Contains(b.String(), tt.want) {
+				t.Errorf("%s\nwant %q", b.String(), tt.want)
+			}
+		})
+	}
+}
+
+// A model that is not on disk is fetched with --pull, or when a person says yes; not when nobody can be asked, and not offline.
+func TestPullBeforeServing(t *testing.T) {
+	for name, tt := range map[string]struct {
+		pull, person, offline bool
+		answer                string
+		fetched, asked        bool
+	}{
+		"--pull":          {pull: true, fetched: true},
+		"yes":             {person: true, answer: "y\n", fetched: true, asked: true},
+		"no":              {person: true, answer: "n\n", asked: true},
+		"nothing said":    {person: true, answer: "", asked: true},
+		"nobody":          {},
+		"offline":         {pull: true, person: true, offline: true, answer: "y\n"},
+		"--pull, to some": {pull: true, person: true, answer: "n\n", fetched: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := hubtest.New(t)
+			h.Add("org/name", demoFiles(t))
+			cfg := config.Default()
+			cfg.HFEndpoint, cfg.HubCache, cfg.Pull, cfg.Offline = h.URL, filepath.Join(t.TempDir(), "hub"), tt.pull, tt.offline
+			cfg.SetModel("org/name")
+			var out bytes.Buffer
+			p := &puller{cfg: cfg, in: strings.NewReader(tt.answer), out: &out, person: tt.person}
+			src, err := p.find(t.Context())
+			var missing *hub.NotFoundError
+			if tt.fetched && (err != nil || src.ID != "org/name") || !tt.fetched && !errors.As(err, &missing) {
+				t.Errorf("%+v, %v", src, err)
+			}
+			if asked := strings.Contains(out.String(), "[y/N]"); asked != tt.asked {
+				t.Errorf("%q", out.String())
+			}
+			if !tt.fetched && !tt.asked && len(h.Requests()) > 0 {
+				t.Errorf("requests %q", h.Requests())
+			}
+			if tt.fetched { // now it is there
+				h.Forget()
+				if _, err := p.find(t.Context()); err != nil || len(h.Requests()) > 0 {
+					t.Errorf("%v, requests %q", err, h.Requests())
+				}
+			}
+		})
+	}
+}
+
+// What does not fit into memory is not fetched, unless that is asked for.
+func TestPullFits(t *testing.T) {
+	p := &puller{cfg: config.Default(), out: io.Discard}
+	plan := &hub.Plan{ID: "org/name", Files: []hub.File{{Path: "model.safetensors", Size: 1 << 50}}}
+	if err := p.fit("org/name", plan, 1<<30); err == nil || !strings.Contains(err.Error(), "do not fit") {
+		t.Error(err)
+	}
+	p.force = true
+	if err := p.fit("org/name", plan, 1<<30); err != nil {
+		t.Error(err)
+	}
+	p.force = false
+	if err := errors.Join(p.fit("org/name", plan, 0), p.fit("org/name", &hub.Plan{}, 1<<30)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPullInterrupted(t *testing.T) {
+	h := hubtest.New(t)
+	files := demoFiles(t)
+	files["model.safetensors"] = hubtest.Large(1, 64<<20)
+	h.Add("org/name", files)
+	h.Faults.PerSecond = 8 << 20
+	cfg := config.Default()
+	cfg.HFEndpoint, cfg.HubCache = h.URL, filepath.Join(t.TempDir(), "hub")
+	ctx, cancel := context.WithCancel(t.Context())
+	out := writerFunc(func(b []byte) {
+		if bytes.Contains(b, []byte(`"progress"`)) {
+			cancel()
+		}
+	})
+	p := &puller{cfg: cfg, out: io.Discard, events: json.NewEncoder(out)}
+	_, err := p.pull(ctx, "org/name", nil)
+	var b bytes.Buffer
+	report(&b, err)
+	if want := "hearth: error: org/name: interrupted; what has arrived is kept\nhearth: hint: hearth pull org/name goes on\n"; b.String() != want {
+		t.Errorf("%s", b.String())
+	}
+}
+
+type writerFunc func([]byte)
+
+func (f writerFunc) Write(b []byte) (int, error) { f(b); return len(b), nil }
+
+// The token is that of the flag, or of the file that the hub's own commands write.
+func TestHubToken(t *testing.T) {
+	home := t.TempDir()
+	file := filepath.Join(home, ".cache", "huggingface", "token")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("hf_file\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		env  map[string]string
+		want string
+	}{
+		{map[string]string{"HOME": home}, "hf_file"},
+		{map[string]string{"HOME": home, "HF_TOKEN": "hf_env"}, "hf_env"},
+		{map[string]string{"HOME": home, "HF_TOKEN_PATH": "/nonexistent"}, ""},
+		{map[string]string{"HOME": home, "HF_HOME": filepath.Join(home, "other")}, ""},
+		{map[string]string{}, ""},
+	} {
+		cmd := newPullCmd()
+		cfg := config.Default()
+		cmd.ResetFlags()
+		cfg.Register(cmd.Flags(), config.Model, config.Hub)
+		if err := cfg.Load(cmd.Flags(), func(name string) (string, bool) { v, ok := tt.env[name]; return v, ok }, func(string) {}); err != nil {
+			t.Fatal(err)
+		}
+		if got := cfg.HubToken(); got != tt.want {
+			t.Errorf("%v: %q, want %q", tt.env, got, tt.want)
+		}
+	}
+}
