@@ -230,10 +230,15 @@ func TestHubToken(t *testing.T) {
 	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("hf_file\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
+	large := filepath.Join(home, "large")
+	if err := os.WriteFile(large, bytes.Repeat([]byte("x"), 64<<10+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct {
 		env  map[string]string
 		want string
 	}{
+		{map[string]string{"HOME": home, "HF_TOKEN_PATH": large}, ""},
 		{map[string]string{"HOME": home}, "hf_file"},
 		{map[string]string{"HOME": home, "HF_TOKEN": "hf_env"}, "hf_env"},
 		{map[string]string{"HOME": home, "HF_TOKEN_PATH": "/nonexistent"}, ""},

@@ -10,8 +10,8 @@ import (
 // maxToken bounds the file of a token.
 const maxToken = 64 << 10
 
-// HubToken is the token for the hub: that of --hf-token and the variables, else that of the file that Hugging Face's own commands
-// keep it in; "" if there is none.
+// HubToken is the token for the hub: that of --hf-token and the variables, else that of the file that Hugging Face's own
+// commands keep it in; "" if there is none.
 func (c *Config) HubToken() string {
 	if c.HFToken != "" || c.hubTokenFile == "" {
 		return c.HFToken

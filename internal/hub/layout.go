@@ -20,8 +20,8 @@ type blobs struct{ dir string }
 
 func (b blobs) path(blob string) string { return filepath.Join(b.dir, blob) }
 
-// part is the name under which a blob is written until it is whole. Releases of huggingface_hub before 1.4 go on where such a
-// file ends, as hearth does; those since then leave files with eight digits more in the name, and begin anew.
+// part is the name under which a blob is written until it is whole. Older releases of huggingface_hub (0.36) go on where such
+// a file ends, as hearth does; 2.4 writes to files with eight digits more in the name, and goes on with none.
 func (b blobs) part(blob string) string { return b.path(blob) + ".incomplete" }
 
 // leftover is a part of a blob that was left behind.

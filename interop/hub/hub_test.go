@@ -1,6 +1,6 @@
-// Package hub runs huggingface_hub itself against the hub that stands in for Hugging Face's in tests, and both it and hearth on one
-// cache: only what it downloads from counts as a hub, and each has to go on with what the other left. Run by make interop, which
-// installs it.
+// Package hub runs huggingface_hub itself against the hub that stands in for Hugging Face's in tests, and both it and hearth
+// on one cache: only what it downloads from counts as a hub, and each has to go on with what the other left. Run by make
+// interop, which installs it.
 package hub
 
 import (
@@ -26,7 +26,7 @@ import (
 
 var (
 	python = flag.String("python", "", "a Python with huggingface_hub")
-	before = flag.String("before", "", "a Python with a huggingface_hub before 1.4, which goes on with parts of files")
+	before = flag.String("before", "", "a Python with a huggingface_hub that goes on with parts of files, such as 0.36")
 )
 
 const mib = 1 << 20
@@ -266,8 +266,8 @@ func TestResumeTheirs(t *testing.T) {
 	}
 }
 
-// huggingface_hub ends what hearth has begun. Releases before 1.4 go on with the part of a file that is there; since then it takes
-// whole files alone, and fetches that one anew.
+// huggingface_hub ends what hearth has begun. Older releases go on with the part of a file that is there; 2.4 takes whole files
+// alone, and fetches that one anew.
 func TestResumeOurs(t *testing.T) {
 	for name, path := range map[string]string{"now": *python, "before": *before} {
 		t.Run(name, func(t *testing.T) {
