@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -90,12 +91,11 @@ func hubClient(cfg *config.Config) *hub.Client {
 		Proxy: http.ProxyFromEnvironment, Agent: "hearth/" + version}
 }
 
-// find finds the model of the settings. One that is not on disk is fetched if --pull says so or a person agrees.
+// find finds the model of the settings. What is not on disk, or not all of it, is fetched if --pull says so or a person agrees.
 func (p *puller) find(ctx context.Context) (*catalog.Source, error) {
 	src, err := findModel(p.cfg)
-	var missing *hub.NotFoundError
-	id, _, ok := hub.ParseID(p.cfg.Model)
-	if !errors.As(err, &missing) || !ok || !strings.Contains(id, "/") || p.cfg.Offline || !p.cfg.Pull && !p.person {
+	name := fetchable(p.cfg.Model, err)
+	if name == "" || p.cfg.Offline || !p.cfg.Pull && !p.person {
 		return src, err
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
@@ -111,10 +111,31 @@ func (p *puller) find(ctx context.Context) (*catalog.Source, error) {
 		}
 		return nil
 	}
-	if _, err := p.pull(ctx, p.cfg.Model, agreed); err != nil {
+	if _, err := p.pull(ctx, name, agreed); err != nil {
 		return nil, err
 	}
 	return findModel(p.cfg)
+}
+
+// fetchable is what of a hub would mend err, with which a model of this name was not found; "" if nothing would.
+func fetchable(name string, err error) string {
+	var missing *hub.NotFoundError
+	var half *catalog.HalfError
+	switch {
+	case errors.As(err, &missing):
+		name = cmp.Or(missing.Target, name)
+	case errors.As(err, &half) && half.Entry.Repo != "":
+		if _, rev, _ := strings.Cut(name, "@"); rev != "" {
+			return half.Entry.ID + "@" + rev
+		}
+		return half.Entry.ID
+	default:
+		return ""
+	}
+	if id, _, ok := hub.ParseID(name); !ok || !strings.Contains(id, "/") {
+		return ""
+	}
+	return name
 }
 
 // pullEvent is a line of pull --json.

@@ -169,11 +169,20 @@ func TestPullBeforeServing(t *testing.T) {
 			if !tt.fetched && !tt.asked && len(h.Requests()) > 0 {
 				t.Errorf("requests %q", h.Requests())
 			}
-			if tt.fetched { // now it is there
-				h.Forget()
-				if _, err := p.find(t.Context()); err != nil || len(h.Requests()) > 0 {
-					t.Errorf("%v, requests %q", err, h.Requests())
-				}
+			if !tt.fetched {
+				return
+			}
+			h.Forget() // now it is there
+			if _, err := p.find(t.Context()); err != nil || len(h.Requests()) > 0 {
+				t.Errorf("%v, requests %q", err, h.Requests())
+			}
+			// Of half of it the rest is fetched.
+			if err := os.Remove(filepath.Join(src.Path, "model.safetensors")); err != nil {
+				t.Fatal(err)
+			}
+			p.in = strings.NewReader(tt.answer)
+			if src, err := p.find(t.Context()); err != nil || src.ID != "org/name" {
+				t.Errorf("%+v, %v", src, err)
 			}
 		})
 	}
