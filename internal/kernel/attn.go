@@ -19,8 +19,10 @@ type Attn struct {
 	Scale             float32   // on the scores; above 0
 	Cap               float32   // scores become Cap·tanh(score/Cap); 0: none
 	Half              bool      // queries and weights rounded to bfloat16: see HalfAttention
+	Codes             bool      // queries and weights as whole numbers that codes are multiplied by: see CodeAttention
 	lo, hi            []int     // what a row sees
-	q                 []float32 // [rows·Heads][pad16(KDim)]; with Half the first half of them, twice as many
+	q                 []float32 // [rows·Heads][pad16(KDim)]; with Half the first half of them, twice as many, with Codes the parts of query
+	factors           []float32 // [rows·Heads][1+KDim/codeGroup] with Codes: see query
 	max, sum          []float32 // [rows·Heads]
 	acc               []float32 // [rows·Heads][pad16(VDim)]
 }
@@ -29,6 +31,9 @@ type Attn struct {
 type AttnSpace struct {
 	Next         []byte // where the keys of the next call begin, if that is known: they are fetched meanwhile
 	k, v, s, row []float32
+	p, f         []float32 // see weights
+	scales       []float32 // see codeScales
+	some         []byte    // see whole
 }
 
 // Reset empties the state for new queries, which SetRow gives; it allocates only when the shape grows.
@@ -36,6 +41,9 @@ func (a *Attn) Reset(rows int) {
 	n := rows * a.Heads
 	a.lo, a.hi = grow(a.lo, rows), grow(a.hi, rows)
 	a.max, a.sum = grow(a.max, n), grow(a.sum, n)
+	if a.Codes {
+		a.factors = grow(a.factors, n*(1+a.KDim/codeGroup))
+	}
 	a.q, a.acc = growAligned(a.q, n*pad16(a.KDim)), growAligned(a.acc, n*pad16(a.VDim))
 	a.Restart()
 }
@@ -62,6 +70,10 @@ func (a *Attn) SetRow(row int, q []float32, lo, hi int) {
 		return
 	}
 	for h := range a.Heads {
+		if a.Codes {
+			a.setCodes(row*a.Heads+h, q[h*a.KDim:][:a.KDim])
+			continue
+		}
 		to := a.q[(row*a.Heads+h)*pad:][:pad]
 		clear(to[copy(to, q[h*a.KDim:][:a.KDim]):])
 	}
@@ -73,12 +85,12 @@ func (a *Attn) SetRow(row int, q []float32, lo, hi int) {
 //
 // Keys and values are seen as Rows.Get reads them. Per tile and query: scores in eight lanes (reduceScore), with AVX-512 in
 // sixteen; new maximum; earlier sums scaled by exp(old-new); weights exp(score-max); values added position by position. With
-// Half it is what attn_half.go says.
+// Half it is what attn_half.go says, with Codes what attn_codes.go does.
 func Attend(a *Attn, w *AttnSpace, k, v *Rows, base, from, to int) {
 	if from >= to {
 		return
 	}
-	if a.Half && !(halfRows(k) && halfRows(v)) || base%AttnTile != 0 || from < base || k.Width != a.KDim || v.Width != a.VDim ||
+	if a.Half && !(halfRows(k) && halfRows(v)) || a.Codes && !(codeRows(k) && codeRows(v)) || base%AttnTile != 0 || from < base || k.Width != a.KDim || v.Width != a.VDim ||
 		len(k.Data) < (to-base-1)*k.Stride+k.RowBytes() || len(v.Data) < (to-base-1)*v.Stride+v.RowBytes() {
 		panic(fmt.Sprintf("kernel: attend [%d,%d) over a run at %d with %d bytes of keys and %d of values", from, to, base, len(k.Data), len(v.Data)))
 	}
@@ -113,7 +125,14 @@ func (a *Attn) tile(w *AttnSpace, k, v *Rows, base, t, from, to int) {
 			mask(w.s[((r-r0)*a.Heads+h)*AttnTile:][:AttnTile], lo, hi)
 		}
 	}
-	a.softmax(w.s, a.max[q0:][:n], a.sum[q0:][:n], acc, vpad, scale)
+	if a.Codes {
+		w.growWeights(n, a.VDim/codeGroup)
+		if !a.codeSoftmaxAsm(w, v, t-base, q0, n, scale*log2e) {
+			a.codeSoftmax(w, v, t-base, from, to, q0, n, scale*log2e)
+		}
+	} else {
+		a.softmax(w.s, a.max[q0:][:n], a.sum[q0:][:n], acc, vpad, scale)
+	}
 	next := w.Next
 	if at := (t + AttnTile - base) * k.Stride; at < len(k.Data) {
 		next = k.Data[at:]
@@ -123,6 +142,12 @@ func (a *Attn) tile(w *AttnSpace, k, v *Rows, base, t, from, to int) {
 
 // scores writes those of n queries from q0 on.
 func (a *Attn) scores(w *AttnSpace, k, v *Rows, at, from, to, q0, n int) {
+	if a.Codes {
+		if !w.codeScoresAsm(a, k, v, at, from, to, q0, n) {
+			w.codeScores(a, k, at, from, to, q0, n)
+		}
+		return
+	}
 	if a.Half {
 		if q := bf16s(a.q)[q0*a.KDim:][:n*a.KDim]; !w.halfScoresAsm(q, k, v, at, from, to, n) {
 			w.halfScores(q, k, at, from, to, n)
@@ -148,6 +173,10 @@ func (a *Attn) softmax(s, most, sum, acc []float32, vpad int, scale float32) {
 // values adds the weighted values of [from, to) to the sums of the rows that see them. The next keys are at next.
 func (a *Attn) values(w *AttnSpace, v *Rows, next []byte, at, from, to, t, r0, r1 int) {
 	switch {
+	case a.Codes:
+		if q0, n := r0*a.Heads, (r1-r0)*a.Heads; !a.codeValuesAsm(w, v, next, at, q0, n) {
+			a.codeValues(w, v, at, from, to, q0, n)
+		}
 	case a.Half:
 		if !a.halfValuesAsm(w, v, next, at, from, to, t, r0, r1) {
 			a.halfValues(w, v, at, from, to, t, r0, r1)
@@ -203,9 +232,12 @@ func (a *Attn) Merge(b *Attn) {
 	}
 }
 
-// power is e to x, or 2 in whose powers weights are counted with Half.
+// log2 reports weights that are powers of 2, not of e.
+func (a *Attn) log2() bool { return a.Half || a.Codes }
+
+// power is e to x, or 2 to it.
 func (a *Attn) power(x float32) float32 {
-	if a.Half {
+	if a.log2() {
 		return float32(math.Exp2(float64(x)))
 	}
 	return exp32(x)
@@ -221,7 +253,7 @@ func (a *Attn) Finish(row int, dst, sinks []float32) {
 		sum, f := a.sum[i], float32(1)
 		if sinks != nil {
 			sink := sinks[h]
-			if a.Half {
+			if a.log2() {
 				sink *= log2e
 			}
 			top := max(a.max[i], sink)

@@ -757,3 +757,97 @@ func attnHalfSoftmax2AVX512(x *halfArgs)
 
 //go:noescape
 func attnHalfSoftmax4AVX512(x *halfArgs)
+
+// codesTogether is how many rows of sums the routines on codes take together at most.
+const codesTogether = 6
+
+func callCodeScores(rows int, x *codeArgs) {
+	switch rows {
+	case 1:
+		attnCodeScores1AVX512(x)
+	case 2:
+		attnCodeScores2AVX512(x)
+	case 3:
+		attnCodeScores3AVX512(x)
+	case 4:
+		attnCodeScores4AVX512(x)
+	case 5:
+		attnCodeScores5AVX512(x)
+	case 6:
+		attnCodeScores6AVX512(x)
+	}
+}
+
+//go:noescape
+func attnCodeScores1AVX512(x *codeArgs)
+
+//go:noescape
+func attnCodeScores2AVX512(x *codeArgs)
+
+//go:noescape
+func attnCodeScores3AVX512(x *codeArgs)
+
+//go:noescape
+func attnCodeScores4AVX512(x *codeArgs)
+
+//go:noescape
+func attnCodeScores5AVX512(x *codeArgs)
+
+//go:noescape
+func attnCodeScores6AVX512(x *codeArgs)
+
+func callCodeValues(rows int, x *codeArgs) {
+	switch rows {
+	case 1:
+		attnCodeValues1AVX512(x)
+	case 2:
+		attnCodeValues2AVX512(x)
+	case 3:
+		attnCodeValues3AVX512(x)
+	case 4:
+		attnCodeValues4AVX512(x)
+	case 5:
+		attnCodeValues5AVX512(x)
+	case 6:
+		attnCodeValues6AVX512(x)
+	}
+}
+
+//go:noescape
+func attnCodeValues1AVX512(x *codeArgs)
+
+//go:noescape
+func attnCodeValues2AVX512(x *codeArgs)
+
+//go:noescape
+func attnCodeValues3AVX512(x *codeArgs)
+
+//go:noescape
+func attnCodeValues4AVX512(x *codeArgs)
+
+//go:noescape
+func attnCodeValues5AVX512(x *codeArgs)
+
+//go:noescape
+func attnCodeValues6AVX512(x *codeArgs)
+
+//go:noescape
+func attnCodeScalesAVX512(x *codeArgs)
+
+//go:noescape
+func attnCodeQueryAVX512(x *codeArgs)
+
+//go:noescape
+func attnCodeKeysAVX512(x *codeArgs)
+
+//go:noescape
+func attnCodeLinesAVX512(x *codeArgs)
+
+//go:noescape
+func attnCodeSoftmax1AVX512(x *codeArgs)
+
+//go:noescape
+func attnCodeSoftmax2AVX512(x *codeArgs)
+
+//go:noescape
+func attnCodeSoftmax4AVX512(x *codeArgs)

@@ -91,6 +91,11 @@ func halfSum(p []uint16) float32 {
 		at := i ^ 1 // the odd one first
 		l[at/2%16] = addHalf(l[at/2%16], p[at], one)
 	}
+	return foldLanes(&l)
+}
+
+// foldLanes adds sixteen lanes as vectors of 512 bits do: within those of 128 bits, then the opposite ones.
+func foldLanes(l *[16]float32) float32 {
 	var f [4]float32
 	for g := range f {
 		f[g] = (l[4*g] + l[4*g+2]) + (l[4*g+1] + l[4*g+3])

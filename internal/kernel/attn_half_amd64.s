@@ -4494,11 +4494,11 @@ TEXT ·attnHalfSoftmax1AVX512(SB), NOSPLIT, $16-8
 	MOVQ halfArgs_groups(AX), R10
 	VBROADCASTSS halfArgs_factor(AX), Z1
 	VBROADCASTSS powLeast<>(SB), Z2
-	VPBROADCASTD halfOnes<>(SB), Z3
 	VBROADCASTSS halfPow1<>(SB), Z8
 	VBROADCASTSS halfPow2<>(SB), Z9
 	VBROADCASTSS halfPow3<>(SB), Z10
 	VBROADCASTSS one<>(SB), Z11
+	VPBROADCASTD halfOnes<>(SB), Z3
 rows:
 	VBROADCASTSS negInf<>(SB), Z16
 	VMOVUPS 0(SI), Z20
@@ -4647,11 +4647,11 @@ TEXT ·attnHalfSoftmax2AVX512(SB), NOSPLIT, $16-8
 	MOVQ halfArgs_groups(AX), R10
 	VBROADCASTSS halfArgs_factor(AX), Z1
 	VBROADCASTSS powLeast<>(SB), Z2
-	VPBROADCASTD halfOnes<>(SB), Z3
 	VBROADCASTSS halfPow1<>(SB), Z8
 	VBROADCASTSS halfPow2<>(SB), Z9
 	VBROADCASTSS halfPow3<>(SB), Z10
 	VBROADCASTSS one<>(SB), Z11
+	VPBROADCASTD halfOnes<>(SB), Z3
 rows:
 	VBROADCASTSS negInf<>(SB), Z16
 	VBROADCASTSS negInf<>(SB), Z17
@@ -4872,11 +4872,11 @@ TEXT ·attnHalfSoftmax4AVX512(SB), NOSPLIT, $16-8
 	MOVQ halfArgs_groups(AX), R10
 	VBROADCASTSS halfArgs_factor(AX), Z1
 	VBROADCASTSS powLeast<>(SB), Z2
-	VPBROADCASTD halfOnes<>(SB), Z3
 	VBROADCASTSS halfPow1<>(SB), Z8
 	VBROADCASTSS halfPow2<>(SB), Z9
 	VBROADCASTSS halfPow3<>(SB), Z10
 	VBROADCASTSS one<>(SB), Z11
+	VPBROADCASTD halfOnes<>(SB), Z3
 rows:
 	VBROADCASTSS negInf<>(SB), Z16
 	VBROADCASTSS negInf<>(SB), Z17

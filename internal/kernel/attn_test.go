@@ -18,7 +18,7 @@ type attnCase struct {
 	k, v           Rows
 	lo, hi         []int // what a row sees
 	cap            float32
-	half           bool
+	half, codes    bool
 }
 
 // randomAttn has the last rows see all before them and themselves.
@@ -84,7 +84,7 @@ func (r Rows) from(row int) Rows {
 }
 
 func (c attnCase) attn() *Attn {
-	a := &Attn{Heads: c.heads, KDim: c.k.Width, VDim: c.v.Width, Scale: 0.2, Cap: c.cap, Half: c.half}
+	a := &Attn{Heads: c.heads, KDim: c.k.Width, VDim: c.v.Width, Scale: 0.2, Cap: c.cap, Half: c.half, Codes: c.codes}
 	a.Reset(c.rows)
 	n := c.heads * c.k.Width
 	for i := range c.rows {
@@ -148,8 +148,11 @@ func (c attnCase) reference() []float64 {
 func (c attnCase) check(t *testing.T) {
 	t.Helper()
 	whole, off := c.run(), 5e-5
-	if c.half {
+	switch {
+	case c.half:
 		off = 0.02
+	case c.codes:
+		off = 1e-3
 	}
 	for i, w := range c.reference() {
 		if !(math.Abs(float64(whole[i])-w) <= off) {
@@ -165,7 +168,7 @@ func (c attnCase) check(t *testing.T) {
 		cuts = append(cuts, p)
 	}
 	equal(t, "paged", c.run(cuts...), whole)
-	if c.half {
+	if c.half || c.codes {
 		return
 	}
 	wide := c
@@ -244,19 +247,56 @@ func TestHalfAttentionIsGeneric(t *testing.T) {
 	}
 }
 
+// TestCodeAttentionIsGeneric: what the CPU's own products of codes give is, to the bit, what Go says they do.
+func TestCodeAttentionIsGeneric(t *testing.T) {
+	before := Current()
+	defer func() { _ = Use(before) }()
+	r := rand.New(rand.NewPCG(28, 1))
+	for i, dims := range [][2]int{{64, 128}, {128, 128}, {256, 64}, {192, 256}, {576, 512}, {64, 64}} {
+		for _, n := range []int{1, 2, 16, 63, 64, 65, 140} {
+			if dims[0] == 576 && n > 65 {
+				continue // takes long in Go
+			}
+			for _, rows := range []int{1, 2, 7, 17} {
+				c := randomAttn(r, CacheQ8, n, min(n, rows), 1+i%4, dims[0], dims[1])
+				if dims[0] == 576 { // latents
+					c.v = c.k
+					c.v.Width, c.v.Of = 512, 576
+				}
+				for i := range c.q {
+					c.q[i] *= 8 / float32(math.Sqrt(float64(dims[0])))
+				}
+				c.codes = true
+				for _, c := range []attnCase{c, c.window(1 + r.IntN(n))} {
+					_ = Use(before)
+					got := c.run()
+					if CodeAttention(&c.k, &c.v) && n < 66 {
+						c.check(t)
+						c.cap = 1.5
+						c.check(t)
+						c.cap = 0
+					}
+					_ = Use("generic")
+					equal(t, fmt.Sprintf("%d rows on %d of %v", c.rows, n, dims), got, c.run())
+				}
+			}
+		}
+	}
+}
+
 // TestUnseenIsNothing: what lies beyond a row's bounds may be anything, also where its neighbours look.
 func TestUnseenIsNothing(t *testing.T) {
 	eachImplementation(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(26, 1))
-		for i, typ := range append(cacheTypes, CacheBF16) {
-			c := randomAttn(r, typ, 140, 13, 2, 32, 64).window(70)
-			c.half = i == len(cacheTypes)
+		for i, typ := range append(cacheTypes, CacheBF16, CacheQ8) {
+			c := randomAttn(r, typ, 140, 13, 2, 64, 64).window(70)
+			c.half, c.codes = i == len(cacheTypes), i == len(cacheTypes)+1
 			want := c.run()
 			bad := randomFloats(r, 64)
 			for i := range bad {
 				bad[i] = float32(math.NaN())
 			}
-			c.k.Set(133, bad[:32])
+			c.k.Set(133, bad)
 			c.v.Set(133, bad)
 			got := c.run()
 			sees := 133 - (140 - 13)

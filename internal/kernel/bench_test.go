@@ -162,22 +162,33 @@ func BenchmarkAttend(b *testing.B) {
 // benchCache is a way to attend.
 type benchCache struct {
 	CacheType
-	half bool
+	half, codes bool
 }
 
 func (c benchCache) String() string {
-	if c.half {
+	switch {
+	case c.half:
 		return "half"
+	case c.codes:
+		return "codes"
 	}
 	return c.CacheType.String()
 }
 
-var benchCaches = []benchCache{{CacheType: CacheBF16}, {CacheBF16, true}, {CacheType: CacheQ8}}
+var benchCaches = []benchCache{{CacheType: CacheBF16}, {CacheType: CacheBF16, half: true}, {CacheType: CacheQ8}, {CacheType: CacheQ8, codes: true}}
 
 // canHalf skips a benchmark that this machine has not.
 func canHalf(b *testing.B, r *Rows) bool {
 	if !HalfAttention(r, r) {
 		b.Skip("no products of bfloat16 numbers")
+	}
+	return true
+}
+
+// canCodes likewise.
+func canCodes(b *testing.B, r *Rows) bool {
+	if !CodeAttention(r, r) {
+		b.Skip("no products of bytes in vectors of 64")
 	}
 	return true
 }
@@ -190,7 +201,7 @@ func BenchmarkAttendRows(b *testing.B) {
 			for _, rows := range []int{1, 2, 4, 8, 24, 48, 96} {
 				b.Run(fmt.Sprintf("%v/dim=%d/rows=%d", t, dim, rows), func(b *testing.B) {
 					c := randomAttn(rand.New(rand.NewPCG(3, 9)), t.CacheType, n, rows, 2, dim, dim)
-					c.half = t.half && canHalf(b, &c.k)
+					c.half, c.codes = t.half && canHalf(b, &c.k), t.codes && canCodes(b, &c.k)
 					b.ReportMetric(float64(n*rows*2*4*dim)/benchAttend(b, c).Seconds()/1e9, "best-GFLOP/s")
 				})
 			}
@@ -244,7 +255,7 @@ func benchDeep(b *testing.B, t benchCache, heads int) {
 			copy(slab[page+at:], row.Data)
 		}
 	}
-	a, q := Attn{Heads: heads, KDim: dim, VDim: dim, Scale: 0.1, Half: t.half && canHalf(b, &row)}, randomFloats(r, heads*dim)
+	a, q := Attn{Heads: heads, KDim: dim, VDim: dim, Scale: 0.1, Half: t.half && canHalf(b, &row), Codes: t.codes && canCodes(b, &row)}, randomFloats(r, heads*dim)
 	var w AttnSpace
 	var rates []float64
 	for b.Loop() {

@@ -27,6 +27,7 @@ type attnJob struct {
 	spec    *backend.Attn
 	layer   *layer // nil: stateless, the keys and values are arrays of the step
 	half    bool   // products of bfloat16 numbers
+	codes   bool   // products of codes
 	spans   []backend.Span
 	of      []int32 // span of every batch row
 	q, y    *array
@@ -53,7 +54,7 @@ func (s *scope) Attention(q, k, v backend.Array, a *backend.Attn) backend.Array 
 func (s *scope) attention(q, k, v backend.Array, a *backend.Attn) backend.Array {
 	h, y := s.make(q.Rows(), a.Heads*a.VDim)
 	j := &s.be.attn
-	j.s, j.spec, j.q, j.y, j.k, j.v, j.half = s, a, s.get(q), y, nil, nil, false
+	j.s, j.spec, j.q, j.y, j.k, j.v, j.half, j.codes = s, a, s.get(q), y, nil, nil, false, false
 	j.spans, j.of, j.layer, j.sinks, j.splits = s.batch.Spans, s.spanOf, nil, vector(a.Sinks), 0
 	if a.Alt {
 		j.spans, j.of = s.batch.Alt, s.altOf
@@ -63,7 +64,9 @@ func (s *scope) attention(q, k, v backend.Array, a *backend.Attn) backend.Array 
 	}
 	if a.State != backend.NoState {
 		j.layer = &s.st.layers[a.State]
-		j.half = s.st.prec <= backend.Outliers && kernel.HalfAttention(&j.layer.k, &j.layer.v)
+		if s.st.prec <= backend.Outliers {
+			j.half, j.codes = kernel.HalfAttention(&j.layer.k, &j.layer.v), kernel.CodeAttention(&j.layer.k, &j.layer.v)
+		}
 		if j.k != nil {
 			s.be.rows = rowJob{op: opStore, store: j}
 			s.each(j.k.rows, j.k.cols+j.v.cols)
@@ -142,7 +145,7 @@ func (j *attnJob) atOnce(items int) int {
 func (j *attnJob) tile() {
 	rows, spec := j.q.rows, j.spec
 	queries := blockQueries
-	if j.half {
+	if j.half || j.codes {
 		queries *= 2 // their products take half as long, reading the tile does not
 	}
 	most := min(queries, blockNumbers/(spec.KDim+spec.VDim)) * spec.KVHeads / spec.Heads
@@ -264,7 +267,7 @@ func (j *attnJob) keys(sp *backend.Span, p, head int) []byte {
 // ask gives a the queries of a block and key head.
 func (j *attnJob) ask(a *kernel.Attn, b attnBlock, head int) {
 	a.Heads, a.KDim, a.VDim = j.spec.Heads/j.spec.KVHeads, j.spec.KDim, j.spec.VDim
-	a.Scale, a.Cap, a.Half = j.spec.Scale, j.spec.Cap, j.half
+	a.Scale, a.Cap, a.Half, a.Codes = j.spec.Scale, j.spec.Cap, j.half, j.codes
 	a.Reset(b.rows)
 	cols := a.Heads * a.KDim
 	for r := range b.rows {

@@ -31,6 +31,7 @@ func (a *asm) narrow(lo, hi, dst int) { a.evex(3, 0x72, lo, hi, dst) }
 // half512 writes them all.
 func (a *asm) half512() {
 	a.WriteString(opening)
+	a.weightConstants()
 	a.halfConstants()
 	for _, columns := range []int{halfColumns, halfColumns / 2} {
 		for rows := 1; rows <= halfRows; rows++ {
@@ -48,7 +49,8 @@ func (a *asm) half512() {
 	}
 }
 
-func (a *asm) halfConstants() {
+// weightConstants are what weights in powers of 2 need.
+func (a *asm) weightConstants() {
 	f := func(x float64) uint32 { return math.Float32bits(float32(x)) }
 	for i, x := range []float64{0.6932829, 0.24221097, 0.05500893} {
 		a.word(fmt.Sprintf("halfPow%d", i+1), f(x))
@@ -59,24 +61,29 @@ func (a *asm) halfConstants() {
 	a.word("powLeast", f(-200))
 	a.word("one", f(1))
 	a.word("negInf", f(math.Inf(-1)))
+}
+
+// words are sixteen.
+func (a *asm) words(name string, word func(i int) int) {
+	for i := range 16 {
+		fmt.Fprintf(a, "DATA %s<>+%d(SB)/4, $%#x\n", name, 4*i, word(i))
+	}
+	fmt.Fprintf(a, "GLOBL %s<>(SB), RODATA|NOPTR, $64\n", name)
+}
+
+func (a *asm) halfConstants() {
 	a.word("halfAbs", 0x7fff7fff)
 	a.word("halfInf", 0x7f807f80)
 	a.word("halfOnes", 0x3f803f80)
-	words := func(name string, word func(i int) int) {
-		for i := range 16 {
-			fmt.Fprintf(a, "DATA %s<>+%d(SB)/4, $%#x\n", name, 4*i, word(i))
-		}
-		fmt.Fprintf(a, "GLOBL %s<>(SB), RODATA|NOPTR, $64\n", name)
-	}
 	// Of two rows of 32 numbers, number by number, the first 16 pairs and the others.
-	words("halfFirst", func(i int) int { return (32+i)<<16 | i })
-	words("halfSecond", func(i int) int { return (48+i)<<16 | 16 + i })
+	a.words("halfFirst", func(i int) int { return (32+i)<<16 | i })
+	a.words("halfSecond", func(i int) int { return (48+i)<<16 | 16 + i })
 	// The columns that VPUNPCKLWD and VPUNPCKHWD give of 32, and where they are in what these give.
-	words("unpackLow", func(i int) int { return i/4*8 + i%4 })
-	words("unpackHigh", func(i int) int { return i/4*8 + i%4 + 4 })
+	a.words("unpackLow", func(i int) int { return i/4*8 + i%4 })
+	a.words("unpackHigh", func(i int) int { return i/4*8 + i%4 + 4 })
 	packed := func(c int) int { return c%8/4*16 + c/8*4 + c%4 }
-	words("packFirst", packed)
-	words("packSecond", func(i int) int { return packed(16 + i) })
+	a.words("packFirst", packed)
+	a.words("packSecond", func(i int) int { return packed(16 + i) })
 	a.WriteString("\n")
 }
 
@@ -250,30 +257,38 @@ func (a *asm) halfValues(columns int) {
 	a.end()
 }
 
-// halfSoftmax turns rows of 64 scores into weights of half the bytes. The maxima and sums of the rows share registers.
-func (a *asm) halfSoftmax(rows int) {
-	const (
-		factor, least, ones = 1, 2, 3
-		tops, olds, decays  = 4, 5, 6
-		poly                = 8 // to 10
-		one                 = 11
-	)
-	a.framed(fmt.Sprintf("attnHalfSoftmax%dAVX512", rows), "halfArgs", 16)
-	move := map[int]string{1: "VMOVSS", 2: "VMOVSD", halfTops: "VMOVUPS"}[rows]
-	a.o("MOVQ halfArgs_sums(AX), SI")
-	a.o("MOVQ halfArgs_max(AX), R8")
-	a.o("MOVQ halfArgs_sum(AX), R9")
-	a.o("MOVQ halfArgs_acc(AX), DI")
-	a.o("MOVQ halfArgs_accStride(AX), BX")
-	a.o("MOVQ halfArgs_groups(AX), R10")
-	a.o("VBROADCASTSS halfArgs_factor(AX), Z%d", factor)
+// Registers of what turns scores into weights.
+const (
+	factor, least, ones = 1, 2, 3
+	tops, olds, decays  = 4, 5, 6
+	poly                = 8 // to 10
+	one                 = 11
+)
+
+// softmaxConstants loads them and the arguments.
+func (a *asm) softmaxConstants(args string) {
+	a.o("MOVQ %s_sums(AX), SI", args)
+	a.o("MOVQ %s_max(AX), R8", args)
+	a.o("MOVQ %s_sum(AX), R9", args)
+	a.o("MOVQ %s_acc(AX), DI", args)
+	a.o("MOVQ %s_accStride(AX), BX", args)
+	a.o("MOVQ %s_groups(AX), R10", args)
+	a.o("VBROADCASTSS %s_factor(AX), Z%d", args, factor)
 	a.o("VBROADCASTSS powLeast<>(SB), Z%d", least)
-	a.o("VPBROADCASTD halfOnes<>(SB), Z%d", ones)
 	for i := range 3 {
 		a.o("VBROADCASTSS halfPow%d<>(SB), Z%d", i+1, poly+i)
 	}
 	a.o("VBROADCASTSS one<>(SB), Z%d", one)
-	a.label("rows")
+}
+
+// some moves a number of each row.
+func some(rows int) string {
+	return map[int]string{1: "VMOVSS", 2: "VMOVSD", halfTops: "VMOVUPS"}[rows]
+}
+
+// newTops gives some rows their new maxima, on the stack too, and lessens what was summed before; the sums are in X12.
+func (a *asm) newTops(args string, rows int) {
+	move := some(rows)
 	for r := range rows { // a NaN is passed over
 		a.o("VBROADCASTSS negInf<>(SB), Z%d", 16+r)
 	}
@@ -298,7 +313,6 @@ func (a *asm) halfSoftmax(rows int) {
 	a.o("KMOVB K2, R11")
 	a.o("ANDQ $%d, R11", 1<<rows-1)
 	a.o("JZ weights")
-	// What was summed before shrinks.
 	a.o("VSUBPS X%d, X%d, X%d", tops, olds, decays)
 	a.o("VMAXPS X%d, X%d, X%d", decays, least, decays)
 	a.o("VRNDSCALEPS $0, X%d, X20", decays)
@@ -317,7 +331,7 @@ func (a *asm) halfSoftmax(rows int) {
 		a.o("VPERMILPS $%#x, X%d, X20", 0x55*r, decays)
 		a.o("VBROADCASTSS X20, Z20")
 		a.o("MOVQ DX, R12")
-		a.o("MOVQ halfArgs_strips(AX), CX")
+		a.o("MOVQ %s_strips(AX), CX", args)
 		a.label(fmt.Sprintf("shrink%d", r))
 		a.o("VMULPS (R12), Z20, Z21")
 		a.o("VMOVUPS Z21, (R12)")
@@ -328,35 +342,44 @@ func (a *asm) halfSoftmax(rows int) {
 		a.o("ADDQ BX, DX")
 	}
 	a.label("weights")
-	for r := range rows {
-		const s, n, p = 20, 24, 28
-		a.o("VBROADCASTSS tops-%d(SP), Z0", 16-4*r)
-		each := func(f func(i int)) {
-			for i := range 4 {
-				f(i)
-			}
-		}
-		each(func(i int) { a.o("VMOVUPS %d(SI), Z%d", rowBytes*r+64*i, s+i) })
-		each(func(i int) { a.o("VFMSUB213PS Z0, Z%d, Z%d", factor, s+i) })
-		each(func(i int) { a.o("VMAXPS Z%d, Z%d, Z%d", s+i, least, s+i) })
-		each(func(i int) { a.o("VRNDSCALEPS $0, Z%d, Z%d", s+i, n+i) })
-		each(func(i int) { a.o("VSUBPS Z%d, Z%d, Z%d", n+i, s+i, s+i) })
-		each(func(i int) { a.o("VMOVAPS Z%d, Z%d", poly+2, p+i) })
-		for k := 1; k >= 0; k-- {
-			each(func(i int) { a.o("VFMADD213PS Z%d, Z%d, Z%d", poly+k, s+i, p+i) })
-		}
-		each(func(i int) { a.o("VFMADD213PS Z%d, Z%d, Z%d", one, s+i, p+i) })
-		each(func(i int) { a.o("VSCALEFPS Z%d, Z%d, Z%d", n+i, p+i, p+i) })
-		a.o("VPXORD Z%d, Z%d, Z%d", 16+r, 16+r, 16+r)
-		for i := range 2 {
-			a.narrow(p+2*i, p+2*i+1, s+i)
-			a.o("VMOVUPS Z%d, %d(SI)", s+i, rowBytes*r+64*i)
-			a.dot(s+i, ones, 16+r)
+}
+
+// powers leaves in Z28 to Z31 the weights of row r: 2 to the power of scores. With cut, those below 2^-100 are 0, and K3 to K6
+// tell which are not.
+func (a *asm) powers(r int, cut bool) {
+	const s, n, p = 20, 24, 28
+	a.o("VBROADCASTSS tops-%d(SP), Z0", 16-4*r)
+	each := func(f func(i int)) {
+		for i := range 4 {
+			f(i)
 		}
 	}
+	each(func(i int) { a.o("VMOVUPS %d(SI), Z%d", rowBytes*r+64*i, s+i) })
+	each(func(i int) { a.o("VFMSUB213PS Z0, Z%d, Z%d", factor, s+i) })
+	if cut {
+		each(func(i int) { a.o("VCMPPS.BCST $5, least100<>(SB), Z%d, K%d", s+i, 3+i) }) // or a NaN
+	} else {
+		each(func(i int) { a.o("VMAXPS Z%d, Z%d, Z%d", s+i, least, s+i) })
+	}
+	each(func(i int) { a.o("VRNDSCALEPS $0, Z%d, Z%d", s+i, n+i) })
+	each(func(i int) { a.o("VSUBPS Z%d, Z%d, Z%d", n+i, s+i, s+i) })
+	each(func(i int) { a.o("VMOVAPS Z%d, Z%d", poly+2, p+i) })
+	for k := 1; k >= 0; k-- {
+		each(func(i int) { a.o("VFMADD213PS Z%d, Z%d, Z%d", poly+k, s+i, p+i) })
+	}
+	each(func(i int) { a.o("VFMADD213PS Z%d, Z%d, Z%d", one, s+i, p+i) })
+	if cut {
+		each(func(i int) { a.o("VSCALEFPS.Z Z%d, Z%d, K%d, Z%d", n+i, p+i, 3+i, p+i) })
+	} else {
+		each(func(i int) { a.o("VSCALEFPS Z%d, Z%d, Z%d", n+i, p+i, p+i) })
+	}
+}
+
+// softmaxSums adds up the weights of rows, from Z16 on, and goes on to the next ones.
+func (a *asm) softmaxSums(rows int) {
 	a.fold512(16, 20, "VADDPS")
 	a.o("VADDPS X16, X12, X12")
-	a.o("%s X12, (R9)", move)
+	a.o("%s X12, (R9)", some(rows))
 	a.o("ADDQ $%d, SI", rowBytes*rows)
 	a.o("ADDQ $%d, R8", 4*rows)
 	a.o("ADDQ $%d, R9", 4*rows)
@@ -365,5 +388,25 @@ func (a *asm) halfSoftmax(rows int) {
 	}
 	a.o("DECQ R10")
 	a.o("JNZ rows")
+}
+
+// halfSoftmax turns rows of 64 scores into weights of half the bytes. The maxima and sums of the rows share registers.
+func (a *asm) halfSoftmax(rows int) {
+	a.framed(fmt.Sprintf("attnHalfSoftmax%dAVX512", rows), "halfArgs", 16)
+	a.softmaxConstants("halfArgs")
+	a.o("VPBROADCASTD halfOnes<>(SB), Z%d", ones)
+	a.label("rows")
+	a.newTops("halfArgs", rows)
+	for r := range rows {
+		const s, p = 20, 28
+		a.powers(r, false)
+		a.o("VPXORD Z%d, Z%d, Z%d", 16+r, 16+r, 16+r)
+		for i := range 2 {
+			a.narrow(p+2*i, p+2*i+1, s+i)
+			a.o("VMOVUPS Z%d, %d(SI)", s+i, rowBytes*r+64*i)
+			a.dot(s+i, ones, 16+r)
+		}
+	}
+	a.softmaxSums(rows)
 	a.end()
 }

@@ -34,28 +34,41 @@ func goTable() []byte {
 		l.byType(&b, "Value", l.rowValues)
 	}
 	halfTable(&b)
+	codeTable(&b)
 	return b.Bytes()
 }
 
 // halfTable declares the routines on bfloat16 numbers and the calls by shape.
 func halfTable(b *bytes.Buffer) {
 	fmt.Fprintf(b, "\n// What the routines on bfloat16 numbers take together at most: rows of sums, and queries of rows as they are stored.\nconst halfTogether, halfQueries = %d, %d\n", halfRows, halfQueries)
-	byRows := func(call, name string, most int) {
-		fmt.Fprintf(b, "\nfunc call%s(rows int, x *halfArgs) {\n\tswitch rows {\n", call)
-		for rows := 1; rows <= most; rows++ {
-			fmt.Fprintf(b, "\tcase %d:\n\t\t%s(x)\n", rows, fmt.Sprintf(name, rows))
-		}
-		b.WriteString("\t}\n}\n")
-		for rows := 1; rows <= most; rows++ {
-			fmt.Fprintf(b, "\n//go:noescape\nfunc %s(x *halfArgs)\n", fmt.Sprintf(name, rows))
-		}
-	}
-	byRows("HalfProducts4", "attnHalfProducts%dx4AVX512", halfRows)
-	byRows("HalfProducts2", "attnHalfProducts%dx2AVX512", halfRows)
-	byRows("HalfScoreRows", "attnHalfScoreRows%dAVX512", halfQueries)
-	byRows("HalfValueRows", "attnHalfValueRows%dAVX512", halfQueries)
+	rowsOf(b, "halfArgs", "HalfProducts4", "attnHalfProducts%dx4AVX512", halfRows)
+	rowsOf(b, "halfArgs", "HalfProducts2", "attnHalfProducts%dx2AVX512", halfRows)
+	rowsOf(b, "halfArgs", "HalfScoreRows", "attnHalfScoreRows%dAVX512", halfQueries)
+	rowsOf(b, "halfArgs", "HalfValueRows", "attnHalfValueRows%dAVX512", halfQueries)
 	for _, name := range []string{"Keys", "Values4", "Values2", "Softmax1", "Softmax2", "Softmax4"} {
 		fmt.Fprintf(b, "\n//go:noescape\nfunc attnHalf%sAVX512(x *halfArgs)\n", name)
+	}
+}
+
+// codeTable declares those on codes.
+func codeTable(b *bytes.Buffer) {
+	fmt.Fprintf(b, "\n// codesTogether is how many rows of sums the routines on codes take together at most.\nconst codesTogether = %d\n", codeRows)
+	rowsOf(b, "codeArgs", "CodeScores", "attnCodeScores%dAVX512", codeRows)
+	rowsOf(b, "codeArgs", "CodeValues", "attnCodeValues%dAVX512", codeRows)
+	for _, name := range []string{"Scales", "Query", "Keys", "Lines", "Softmax1", "Softmax2", "Softmax4"} {
+		fmt.Fprintf(b, "\n//go:noescape\nfunc attnCode%sAVX512(x *codeArgs)\n", name)
+	}
+}
+
+// rowsOf declares routines on some rows and the call that picks one.
+func rowsOf(b *bytes.Buffer, args, call, name string, most int) {
+	fmt.Fprintf(b, "\nfunc call%s(rows int, x *%s) {\n\tswitch rows {\n", call, args)
+	for rows := 1; rows <= most; rows++ {
+		fmt.Fprintf(b, "\tcase %d:\n\t\t%s(x)\n", rows, fmt.Sprintf(name, rows))
+	}
+	b.WriteString("\t}\n}\n")
+	for rows := 1; rows <= most; rows++ {
+		fmt.Fprintf(b, "\n//go:noescape\nfunc %s(x *%s)\n", fmt.Sprintf(name, rows), args)
 	}
 }
 
