@@ -22,6 +22,8 @@ type Config struct {
 	// Half says that bfloat16 weights meet activations rounded to bfloat16, and keys and values queries and weights, unless
 	// Options.Exact is set.
 	Half bool
+	// Codes says that 8-bit keys and values in groups of 64 meet queries and weights of 15 bits, unless Options.Exact is set.
+	Codes bool
 	// Threads are the counts that must agree with each other.
 	Threads []int
 	// Share is by how much of the largest number results may differ that other backends have with equal bits; 0: not at all.

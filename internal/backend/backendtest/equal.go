@@ -36,6 +36,9 @@ func newTiny(t testing.TB, be B.Backend, o B.Options, f format, p B.KVPolicy) *t
 	if p.Bits != 0 || p.DType != B.None {
 		m.head = 32 // what vector units take at a time
 	}
+	if p.Bits == 8 {
+		m.head = 64 // of bytes
+	}
 	head := m.head
 	lin := func(use B.Use, in int, outs ...int) B.Weight {
 		var parts []B.Part

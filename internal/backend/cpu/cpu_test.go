@@ -25,6 +25,7 @@ func TestBackend(t *testing.T) {
 				Int8:      true,
 				Int8Small: kernel.FormatForSmall(4) == kernel.FloatE2M1,
 				Half:      kernel.DenseBF16.Form(kernel.Fast) == kernel.Half,
+				Codes:     name == "avx512vnni" || name == "avx512bf16",
 				Threads:   []int{1, 2, 3},
 			})
 		})
