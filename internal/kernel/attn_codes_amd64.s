@@ -45,6 +45,23 @@ DATA half8<>+0(SB)/4, $0x800080
 GLOBL half8<>(SB), RODATA|NOPTR, $4
 DATA high16<>+0(SB)/4, $0xffff0000
 GLOBL high16<>(SB), RODATA|NOPTR, $4
+DATA ascending<>+0(SB)/4, $0x0
+DATA ascending<>+4(SB)/4, $0x1
+DATA ascending<>+8(SB)/4, $0x2
+DATA ascending<>+12(SB)/4, $0x3
+DATA ascending<>+16(SB)/4, $0x4
+DATA ascending<>+20(SB)/4, $0x5
+DATA ascending<>+24(SB)/4, $0x6
+DATA ascending<>+28(SB)/4, $0x7
+DATA ascending<>+32(SB)/4, $0x8
+DATA ascending<>+36(SB)/4, $0x9
+DATA ascending<>+40(SB)/4, $0xa
+DATA ascending<>+44(SB)/4, $0xb
+DATA ascending<>+48(SB)/4, $0xc
+DATA ascending<>+52(SB)/4, $0xd
+DATA ascending<>+56(SB)/4, $0xe
+DATA ascending<>+60(SB)/4, $0xf
+GLOBL ascending<>(SB), RODATA|NOPTR, $64
 DATA turned<>+0(SB)/4, $0x0
 DATA turned<>+4(SB)/4, $0x4
 DATA turned<>+8(SB)/4, $0x8
@@ -69,55 +86,49 @@ TEXT ·attnCodeScalesAVX512(SB), NOSPLIT, $0-8
 	MOVQ codeArgs_rows(AX), SI
 	MOVQ codeArgs_scales(AX), DI
 	MOVQ codeArgs_rowStride(AX), R8
+	MOVQ codeArgs_spans(AX), R10
+	VPBROADCASTD R8, Z9
+	VPMULLD ascending<>(SB), Z9, Z9
+	SHLQ $4, R8
 	LEAQ (R8)(R8*2), R9
-	MOVQ codeArgs_spans(AX), R10
-group:
-	MOVQ SI, R11
-	MOVQ $16, CX
-row:
-	MOVL (R11), DX
-	MOVL (R11)(R8*1), BX
-	MOVL (R11)(R8*2), R12
-	MOVL (R11)(R9*1), R13
-	MOVL DX, 256(DI)
-	MOVL BX, 260(DI)
-	MOVL R12, 264(DI)
-	MOVL R13, 268(DI)
-	LEAQ (R11)(R8*4), R11
-	ADDQ $16, DI
-	DECQ CX
-	JNZ row
-	ADDQ $4, SI
-	ADDQ $256, DI
-	DECQ R10
-	JNZ group
-	MOVQ codeArgs_scales(AX), DI
-	MOVQ codeArgs_spans(AX), R10
 	VPBROADCASTD high16<>(SB), Z8
-part:
-	VMOVUPS 256(DI), Z0
+group:
+	LEAQ (SI), R11
+	KXNORW K1, K1, K1
+	VPXORD Z0, Z0, Z0
+	VPGATHERDD (R11)(Z9*1), K1, Z0
 	VPSLLD $16, Z0, Z4
 	VPANDD Z8, Z0, Z0
 	VMOVUPS Z4, 0(DI)
 	VMOVUPS Z0, 256(DI)
-	VMOVUPS 320(DI), Z1
+	LEAQ (SI)(R8*1), R11
+	KXNORW K1, K1, K1
+	VPXORD Z1, Z1, Z1
+	VPGATHERDD (R11)(Z9*1), K1, Z1
 	VPSLLD $16, Z1, Z5
 	VPANDD Z8, Z1, Z1
 	VMOVUPS Z5, 64(DI)
 	VMOVUPS Z1, 320(DI)
-	VMOVUPS 384(DI), Z2
+	LEAQ (SI)(R8*2), R11
+	KXNORW K1, K1, K1
+	VPXORD Z2, Z2, Z2
+	VPGATHERDD (R11)(Z9*1), K1, Z2
 	VPSLLD $16, Z2, Z6
 	VPANDD Z8, Z2, Z2
 	VMOVUPS Z6, 128(DI)
 	VMOVUPS Z2, 384(DI)
-	VMOVUPS 448(DI), Z3
+	LEAQ (SI)(R9*1), R11
+	KXNORW K1, K1, K1
+	VPXORD Z3, Z3, Z3
+	VPGATHERDD (R11)(Z9*1), K1, Z3
 	VPSLLD $16, Z3, Z7
 	VPANDD Z8, Z3, Z3
 	VMOVUPS Z7, 192(DI)
 	VMOVUPS Z3, 448(DI)
+	ADDQ $4, SI
 	ADDQ $512, DI
 	DECQ R10
-	JNZ part
+	JNZ group
 	VZEROUPPER
 	RET
 
@@ -257,7 +268,12 @@ columns:
 	PREFETCHT0 448(R13)
 	PREFETCHT0 512(R13)
 	PREFETCHT0 576(R13)
-	ADDQ $640, R13
+	PREFETCHT0 640(R13)
+	PREFETCHT0 704(R13)
+	PREFETCHT0 768(R13)
+	PREFETCHT0 832(R13)
+	PREFETCHT0 896(R13)
+	ADDQ $960, R13
 	CMPQ R13, R15
 	CMOVQHI R15, R13
 	VPUNPCKLDQ Z1, Z0, Z16
@@ -375,7 +391,9 @@ columns:
 	VPERMD (R11)(R9*1), Z16, Z3
 	PREFETCHT0 0(R13)
 	PREFETCHT0 64(R13)
-	ADDQ $128, R13
+	PREFETCHT0 128(R13)
+	PREFETCHT0 192(R13)
+	ADDQ $256, R13
 	CMPQ R13, R15
 	CMOVQHI R15, R13
 	VPUNPCKLBW Z1, Z0, Z4

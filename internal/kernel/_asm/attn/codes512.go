@@ -27,6 +27,7 @@ func (a *asm) codeAttention512() {
 	a.word("low8", 0x00ff00ff)
 	a.word("half8", 0x00800080)
 	a.word("high16", 0xffff0000)
+	a.words("ascending", func(i int) int { return i })
 	a.words("turned", func(i int) int { return i%4*4 + i/4 })
 	a.WriteString("\n")
 	a.codeScales()
@@ -48,40 +49,27 @@ func (a *asm) codeScales() {
 	a.o("MOVQ codeArgs_rows(AX), SI")
 	a.o("MOVQ codeArgs_scales(AX), DI")
 	a.o("MOVQ codeArgs_rowStride(AX), R8")
+	a.o("MOVQ codeArgs_spans(AX), R10")
+	a.o("VPBROADCASTD R8, Z9")
+	a.o("VPMULLD ascending<>(SB), Z9, Z9")
+	a.o("SHLQ $4, R8")
 	a.o("LEAQ (R8)(R8*2), R9")
-	a.o("MOVQ codeArgs_spans(AX), R10")
-	a.label("group")
-	a.o("MOVQ SI, R11")
-	a.o("MOVQ $16, CX")
-	a.label("row") // four at a time; what is stored is loaded again much later
-	for i := range 4 {
-		a.o("MOVL (R11)%s, %s", []string{"", "(R8*1)", "(R8*2)", "(R9*1)"}[i], []string{"DX", "BX", "R12", "R13"}[i])
-	}
-	for i, r := range []string{"DX", "BX", "R12", "R13"} {
-		a.o("MOVL %s, %d(DI)", r, rowBytes+4*i)
-	}
-	a.o("LEAQ (R11)(R8*4), R11")
-	a.o("ADDQ $16, DI")
-	a.o("DECQ CX")
-	a.o("JNZ row")
-	a.o("ADDQ $4, SI")
-	a.o("ADDQ $%d, DI", rowBytes)
-	a.o("DECQ R10")
-	a.o("JNZ group")
-	a.o("MOVQ codeArgs_scales(AX), DI")
-	a.o("MOVQ codeArgs_spans(AX), R10")
 	a.o("VPBROADCASTD high16<>(SB), Z8")
-	a.label("part")
+	a.label("group")
 	for i := range 4 {
-		a.o("VMOVUPS %d(DI), Z%d", rowBytes+64*i, i)
+		a.o("LEAQ (SI)%s, R11", []string{"", "(R8*1)", "(R8*2)", "(R9*1)"}[i])
+		a.o("KXNORW K1, K1, K1")
+		a.o("VPXORD Z%d, Z%d, Z%d", i, i, i)
+		a.o("VPGATHERDD (R11)(Z9*1), K1, Z%d", i)
 		a.o("VPSLLD $16, Z%d, Z%d", i, 4+i)
 		a.o("VPANDD Z8, Z%d, Z%d", i, i)
 		a.o("VMOVUPS Z%d, %d(DI)", 4+i, 64*i)
 		a.o("VMOVUPS Z%d, %d(DI)", i, rowBytes+64*i)
 	}
+	a.o("ADDQ $4, SI")
 	a.o("ADDQ $%d, DI", 2*rowBytes)
 	a.o("DECQ R10")
-	a.o("JNZ part")
+	a.o("JNZ group")
 	a.end()
 }
 
@@ -211,7 +199,7 @@ func (a *asm) codeKeys() {
 			a.o("LEAQ (R12)(R8*4), R12")
 		}
 	}
-	a.fetchLines(10)
+	a.fetchLines(15)
 	for i, r := range a.transpose512() {
 		a.o("VMOVUPS Z%d, %d(DX)", r, rowBytes*i)
 	}
@@ -247,7 +235,7 @@ func (a *asm) codeLines() {
 	for i := range 4 {
 		a.o("VPERMD (R11)%s, Z16, Z%d", []string{"", "(R8*1)", "(R8*2)", "(R9*1)"}[i], i)
 	}
-	a.fetchLines(2)
+	a.fetchLines(4)
 	for i := range 2 {
 		a.o("VPUNPCKLBW Z%d, Z%d, Z%d", 2*i+1, 2*i, 4+i)
 		a.o("VPUNPCKHBW Z%d, Z%d, Z%d", 2*i+1, 2*i, 6+i)
