@@ -8,7 +8,7 @@ import (
 // Attention with Codes: codes of 8 bits are multiplied as they are stored, by whole numbers of 15 bits that stand for queries and
 // for weights, and the sums of these products are exact. This file says what every routine gives, to the bit:
 //
-//	query    n = rint(q·(mostPart/top)) with top the head's largest |q|, at least leastPart; q is about n·step, step = top/mostPart
+//	query    n = rint(q·(partReach/top)) with top the head's largest |q|, at least leastPart; q is about n·step, step = top/partReach
 //	score    groups ascending from 0: t = bias·Σn + t, then t = scale·Σ(n·code) + t, each rounded once; at last t·step
 //	maximum  in units of log2: the largest score times Scale·log2(e)
 //	weight   2 to the power of score·Scale·log2(e) - maximum (halfPow); 0 where that is below leastPower
@@ -19,8 +19,8 @@ import (
 // A position whose weight is 0 adds nothing, whatever its scale and bias.
 
 const (
-	// mostPart is 256 times the largest high part: numbers are 256·high + low, both of them signed bytes.
-	mostPart = 127 * 256
+	// partReach is 256 times the largest high part: numbers are 256·high + low, both of them signed bytes.
+	partReach = 127 * 256
 	// codeGroup is how many codes share a scale and a bias.
 	codeGroup  = 64
 	leastPart  = 0x1p-100
@@ -72,7 +72,7 @@ func partSteps(x []float32) (step, inverse float32) {
 		most = max(most, math.Float32bits(v)&^(1<<31)) // a NaN is the largest
 	}
 	top := math.Float32frombits(most)
-	return float32(top*(1/float32(mostPart))) + (top - top), mostPart / top
+	return float32(top*(1/float32(partReach))) + (top - top), partReach / top
 }
 
 func part(x, inverse float32) int32 {

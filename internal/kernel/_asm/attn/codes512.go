@@ -12,7 +12,7 @@ const (
 	codeColumns = 4 // vectors of 16 keys or columns
 	codeQuads   = 16
 	codeGroup   = 4 * codeQuads
-	mostPart    = 127 * 256
+	partReach    = 127 * 256
 )
 
 // codeAttention512 writes them all.
@@ -21,8 +21,8 @@ func (a *asm) codeAttention512() {
 	a.weightConstants()
 	a.word("least100", math.Float32bits(-100))
 	a.word("leastPart", math.Float32bits(0x1p-100))
-	a.word("mostPart", math.Float32bits(mostPart))
-	a.word("perPart", math.Float32bits(1/float32(mostPart)))
+	a.word("partReach", math.Float32bits(partReach))
+	a.word("perPart", math.Float32bits(1/float32(partReach)))
 	a.word("abs", 0x7fffffff)
 	a.word("low8", 0x00ff00ff)
 	a.word("half8", 0x00800080)
@@ -92,7 +92,7 @@ func (a *asm) step(z int, p string) {
 	a.o("VSUBPS X%d, X%d, X%d", z, z, z+2) // a NaN, if it is not finite
 	a.o("VADDPS X%d, X%d, X%d", z+2, z+1, z+1)
 	a.o("VMOVSS X%d, %s", z+1, p)
-	a.o("VBROADCASTSS mostPart<>(SB), X%d", z+1)
+	a.o("VBROADCASTSS partReach<>(SB), X%d", z+1)
 	a.o("VDIVPS X%d, X%d, X%d", z, z+1, z)
 	a.o("VBROADCASTSS X%d, Z%d", z, z)
 }
