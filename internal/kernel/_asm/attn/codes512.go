@@ -12,7 +12,7 @@ const (
 	codeColumns = 4 // vectors of 16 keys or columns
 	codeQuads   = 16
 	codeGroup   = 4 * codeQuads
-	partReach    = 127 * 256
+	partReach   = 127 * 256
 )
 
 // codeAttention512 writes them all.
