@@ -758,8 +758,8 @@ func attnHalfSoftmax2AVX512(x *halfArgs)
 //go:noescape
 func attnHalfSoftmax4AVX512(x *halfArgs)
 
-// codesTogether is how many rows of sums the routines on codes take together at most.
-const codesTogether = 6
+// What the routines on codes take together at most: rows of sums, and queries of rows as they are stored.
+const codesTogether, codeQueries = 6, 2
 
 func callCodeScores(rows int, x *codeArgs) {
 	switch rows {
@@ -830,6 +830,36 @@ func attnCodeValues5AVX512(x *codeArgs)
 
 //go:noescape
 func attnCodeValues6AVX512(x *codeArgs)
+
+func callCodeScoreRows(rows int, x *codeArgs) {
+	switch rows {
+	case 1:
+		attnCodeScoreRows1AVX512(x)
+	case 2:
+		attnCodeScoreRows2AVX512(x)
+	}
+}
+
+//go:noescape
+func attnCodeScoreRows1AVX512(x *codeArgs)
+
+//go:noescape
+func attnCodeScoreRows2AVX512(x *codeArgs)
+
+func callCodeValueRows(rows int, x *codeArgs) {
+	switch rows {
+	case 1:
+		attnCodeValueRows1AVX512(x)
+	case 2:
+		attnCodeValueRows2AVX512(x)
+	}
+}
+
+//go:noescape
+func attnCodeValueRows1AVX512(x *codeArgs)
+
+//go:noescape
+func attnCodeValueRows2AVX512(x *codeArgs)
 
 //go:noescape
 func attnCodeScalesAVX512(x *codeArgs)

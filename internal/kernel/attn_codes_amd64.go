@@ -63,6 +63,12 @@ func (w *AttnSpace) codeScoresAsm(a *Attn, k, v *Rows, at, _, to, q0, n int) boo
 	x := codeArgs{rows: ptr(rows), rowStride: stride, lines: ptr(w.k), scales: ptr(w.scales), spans: k.Width / codeGroup,
 		xStride: 2 * k.Width, low: k.Width, factorStride: 4 * (1 + k.Width/codeGroup)}
 	x.fetch(v.Data[at*v.Stride:], (to-1)*v.Stride+v.RowBytes())
+	if n <= codeQueries {
+		parts, factors := a.query(q0)
+		x.x, x.factors, x.sums = ptr(parts), ptr(factors), ptr(w.s)
+		callCodeScoreRows(n, &x)
+		return true
+	}
 	attnCodeKeysAVX512(&x)
 	for i := 0; i < n; {
 		each, groups := portion(n-i, codesTogether)
@@ -114,6 +120,12 @@ func (a *Attn) codeValuesAsm(w *AttnSpace, v *Rows, next []byte, at, q0, n int) 
 	x := codeArgs{rows: ptr(rows), rowStride: stride, lines: ptr(w.v), spans: spans, xStride: 2 * AttnTile * spans, low: AttnTile,
 		sumStride: 4 * v.Width, factorStride: 8 * spans}
 	x.fetch(next, AttnTile*v.Stride)
+	if n <= codeQueries {
+		parts, factors := w.weights(0, 0, spans)
+		x.x, x.factors, x.sums = ptr(parts), ptr(factors), f32ptr(a.acc, q0*v.Width)
+		callCodeValueRows(n, &x)
+		return true
+	}
 	attnCodeLinesAVX512(&x)
 	for g := range spans {
 		x.lines = f32ptr(w.v, g*AttnTile*codeGroup/4)

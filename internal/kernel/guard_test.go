@@ -153,8 +153,9 @@ func guardAttention(t *testing.T, front bool) {
 	r := rand.New(rand.NewPCG(33, 1))
 	for _, typ := range cacheTypes {
 		for _, n := range []int{1, 3, 64, 101} {
-			for _, dims := range [][2]int{{40, 48}, {64, 32}} {
+			for _, dims := range [][2]int{{40, 48}, {64, 32}, {128, 64}} {
 				c := randomAttn(r, typ, n, min(n, 5), 2, dims[0], dims[1])
+				c.codes = codeRows(&c.k) && codeRows(&c.v)
 				want := c.run()
 				c.q, c.k, c.v = guardedCopy(t, c.q, front), c.k.guarded(t, n, front), c.v.guarded(t, n, front)
 				equal(t, typ.String(), c.run(), want)

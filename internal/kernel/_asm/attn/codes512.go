@@ -11,6 +11,7 @@ const (
 	codeRows    = 6 // rows of parts that share lines, by 64 keys or columns: 24 sums
 	codeColumns = 4 // vectors of 16 keys or columns
 	codeQuads   = 16
+	codeQueries = 2 // that take rows as they are stored
 	codeGroup   = 4 * codeQuads
 	partReach   = 127 * 256
 )
@@ -37,6 +38,10 @@ func (a *asm) codeAttention512() {
 	for rows := 1; rows <= codeRows; rows++ {
 		a.codeScoreProducts(rows)
 		a.codeValueProducts(rows)
+	}
+	for rows := 1; rows <= codeQueries; rows++ {
+		a.codeScoreRows(rows)
+		a.codeValueRows(rows)
 	}
 	for _, rows := range []int{1, 2, halfTops} {
 		a.codeSoftmax(rows)
@@ -444,5 +449,172 @@ func (a *asm) codeSoftmax(rows int) {
 		a.o("JNZ group%d", r)
 	}
 	a.softmaxSums(rows)
+	a.end()
+}
+
+// codeScoreRows: scores of a few queries and 64 keys, whose columns are put together in registers.
+func (a *asm) codeScoreRows(rows int) {
+	const high, low, t = 17, 19, 21
+	a.text(fmt.Sprintf("attnCodeScoreRows%dAVX512", rows), "codeArgs")
+	a.o("MOVQ codeArgs_rows(AX), SI")
+	a.o("MOVQ codeArgs_sums(AX), DI")
+	a.o("MOVQ codeArgs_rowStride(AX), R8")
+	a.o("LEAQ (R8)(R8*2), R9")
+	a.o("MOVQ codeArgs_ahead(AX), R13")
+	a.o("MOVQ codeArgs_aheadEnd(AX), R15")
+	a.o("MOVQ codeArgs_scales(AX), R10")
+	a.o("MOVQ $4, DX")
+	a.label("block")
+	a.o("MOVQ SI, R11")
+	a.o("MOVQ codeArgs_x(AX), R14")
+	a.o("MOVQ codeArgs_factors(AX), BX")
+	a.o("MOVQ codeArgs_spans(AX), CX")
+	for r := range rows {
+		a.o("VPXORD Z%d, Z%d, Z%d", t+r, t+r, t+r)
+	}
+	a.label("columns")
+	a.o("MOVQ R11, R12")
+	for i := range 16 {
+		a.o("VMOVUPS (R12)%s, Z%d", []string{"", "(R8*1)", "(R8*2)", "(R9*1)"}[i%4], i)
+		if i%4 == 3 {
+			a.o("LEAQ (R12)(R8*4), R12")
+		}
+	}
+	a.fetchLines(18)
+	for r := range rows {
+		for _, z := range []int{high + r, low + r} {
+			a.o("VPXORD Z%d, Z%d, Z%d", z, z, z)
+		}
+	}
+	columns := a.transpose512()
+	a.o("MOVQ R14, R12")
+	for r := range rows {
+		for i, z := range columns {
+			a.o("VPDPBUSD.BCST %d(R12), Z%d, Z%d", 4*i, z, high+r)
+		}
+		a.o("ADDQ codeArgs_low(AX), R12")
+		for i, z := range columns {
+			a.o("VPDPBUSD.BCST %d(R12), Z%d, Z%d", 4*i, z, low+r)
+		}
+		if r+1 < rows {
+			a.o("ADDQ codeArgs_low(AX), R12")
+		}
+	}
+	a.o("ADDQ $4, BX")
+	a.o("MOVQ BX, R12")
+	for r := range rows {
+		a.o("VPSLLD $8, Z%d, Z%d", high+r, high+r)
+		a.o("VPADDD Z%d, Z%d, Z%d", high+r, low+r, high+r)
+		a.o("VCVTDQ2PS Z%d, Z%d", high+r, high+r)
+		a.o("VBROADCASTSS (R12), Z%d", low+r)
+		a.o("VFMADD231PS %d(R10), Z%d, Z%d", rowBytes, low+r, t+r)
+		a.o("VFMADD231PS (R10), Z%d, Z%d", high+r, t+r)
+		a.o("ADDQ codeArgs_factorStride(AX), R12")
+	}
+	a.o("ADDQ $%d, R10", 2*rowBytes)
+	a.o("ADDQ $64, R11")
+	a.o("ADDQ $64, R14")
+	a.o("DECQ CX")
+	a.o("JNZ columns")
+	a.o("MOVQ codeArgs_factors(AX), BX")
+	for r := range rows {
+		a.o("VBROADCASTSS (BX), Z%d", low+r)
+		a.o("VMULPS Z%d, Z%d, Z%d", low+r, t+r, t+r)
+		a.o("VMOVUPS Z%d, %d(DI)", t+r, rowBytes*r)
+		a.o("ADDQ codeArgs_factorStride(AX), BX")
+	}
+	a.o("MOVQ codeArgs_spans(AX), CX")
+	a.o("SHLQ $9, CX")
+	a.o("SUBQ CX, R10")
+	a.o("ADDQ $64, R10")
+	a.o("LEAQ (SI)(R8*8), SI")
+	a.o("LEAQ (SI)(R8*8), SI")
+	a.o("ADDQ $64, DI")
+	a.o("DECQ DX")
+	a.o("JNZ block")
+	a.o("MOVQ R13, codeArgs_ahead(AX)")
+	a.end()
+}
+
+// codeValueRows: what 64 weighted values add to the sums of a few queries. Columns are in an order of their own until the end.
+func (a *asm) codeValueRows(rows int) {
+	const low = 8 // behind the high sums, four a query
+	a.text(fmt.Sprintf("attnCodeValueRows%dAVX512", rows), "codeArgs")
+	a.o("MOVQ codeArgs_rows(AX), SI")
+	a.o("MOVQ codeArgs_sums(AX), DI")
+	a.o("MOVQ codeArgs_rowStride(AX), R8")
+	a.o("LEAQ (R8)(R8*2), R9")
+	a.o("MOVQ codeArgs_ahead(AX), R13")
+	a.o("MOVQ codeArgs_aheadEnd(AX), R15")
+	a.o("MOVQ codeArgs_x(AX), R14")
+	a.o("MOVQ codeArgs_factors(AX), BX")
+	a.o("MOVQ codeArgs_spans(AX), DX")
+	a.label("columns")
+	a.zero(2 * low)
+	a.o("MOVQ SI, R11")
+	a.o("MOVQ R14, R10")
+	a.o("MOVQ R14, R12")
+	a.o("ADDQ codeArgs_xStride(AX), R12")
+	a.o("MOVQ $%d, CX", codeQuads)
+	a.label("quad")
+	for i := range 2 {
+		a.o("VMOVUPS (R11)%s, Z%d", []string{"", "(R8*2)"}[i], 16+i)
+		a.o("VMOVUPS (R11)%s, Z%d", []string{"(R8*1)", "(R9*1)"}[i], 18+i)
+		a.o("VPUNPCKLBW Z%d, Z%d, Z%d", 18+i, 16+i, 20+i)
+		a.o("VPUNPCKHBW Z%d, Z%d, Z%d", 18+i, 16+i, 22+i)
+	}
+	for i := range 2 {
+		a.o("VPUNPCKLWD Z%d, Z%d, Z%d", 21+2*i, 20+2*i, 24+2*i)
+		a.o("VPUNPCKHWD Z%d, Z%d, Z%d", 21+2*i, 20+2*i, 25+2*i)
+	}
+	a.fetchLines(5)
+	for r, p := range []string{"R10", "R12"}[:rows] {
+		a.o("VPBROADCASTD (%s), Z28", p)
+		a.o("VPBROADCASTD 64(%s), Z29", p)
+		for i := range 4 {
+			a.o("VPDPBUSD Z28, Z%d, Z%d", 24+i, 4*r+i)
+			a.o("VPDPBUSD Z29, Z%d, Z%d", 24+i, low+4*r+i)
+		}
+	}
+	a.o("ADDQ $4, R10")
+	a.o("ADDQ $4, R12")
+	a.o("LEAQ (R11)(R8*4), R11")
+	a.o("DECQ CX")
+	a.o("JNZ quad")
+	a.o("MOVQ DI, R10")
+	a.o("MOVQ BX, R11")
+	for r := range rows {
+		z := 4 * r
+		for i := range 4 {
+			a.o("VPSLLD $8, Z%d, Z%d", z+i, z+i)
+			a.o("VPADDD Z%d, Z%d, Z%d", z+i, low+z+i, z+i)
+			a.o("VCVTDQ2PS Z%d, Z%d", z+i, z+i)
+		}
+		// Lane l of register i is columns 16l+4i to 16l+4i+3.
+		for i := range 2 {
+			a.o("VSHUFI32X4 $0x44, Z%d, Z%d, Z%d", z+2*i+1, z+2*i, 16+2*i)
+			a.o("VSHUFI32X4 $0xee, Z%d, Z%d, Z%d", z+2*i+1, z+2*i, 17+2*i)
+		}
+		for i := range 2 {
+			a.o("VSHUFI32X4 $0x88, Z%d, Z%d, Z%d", 18+i, 16+i, 20+2*i)
+			a.o("VSHUFI32X4 $0xdd, Z%d, Z%d, Z%d", 18+i, 16+i, 21+2*i)
+		}
+		a.o("VBROADCASTSS (R11), Z28")
+		a.o("VBROADCASTSS 4(R11), Z29")
+		for i := range 4 {
+			a.o("VFMADD213PS %d(R10), Z28, Z%d", 64*i, 20+i)
+			a.o("VADDPS Z%d, Z29, Z%d", 20+i, 20+i)
+			a.o("VMOVUPS Z%d, %d(R10)", 20+i, 64*i)
+		}
+		a.o("ADDQ codeArgs_sumStride(AX), R10")
+		a.o("ADDQ codeArgs_factorStride(AX), R11")
+	}
+	a.o("ADDQ $64, SI")
+	a.o("ADDQ $256, DI")
+	a.o("ADDQ $8, BX")
+	a.o("ADDQ $128, R14")
+	a.o("DECQ DX")
+	a.o("JNZ columns")
+	a.o("MOVQ R13, codeArgs_ahead(AX)")
 	a.end()
 }

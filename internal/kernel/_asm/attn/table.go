@@ -52,9 +52,11 @@ func halfTable(b *bytes.Buffer) {
 
 // codeTable declares those on codes.
 func codeTable(b *bytes.Buffer) {
-	fmt.Fprintf(b, "\n// codesTogether is how many rows of sums the routines on codes take together at most.\nconst codesTogether = %d\n", codeRows)
+	fmt.Fprintf(b, "\n// What the routines on codes take together at most: rows of sums, and queries of rows as they are stored.\nconst codesTogether, codeQueries = %d, %d\n", codeRows, codeQueries)
 	rowsOf(b, "codeArgs", "CodeScores", "attnCodeScores%dAVX512", codeRows)
 	rowsOf(b, "codeArgs", "CodeValues", "attnCodeValues%dAVX512", codeRows)
+	rowsOf(b, "codeArgs", "CodeScoreRows", "attnCodeScoreRows%dAVX512", codeQueries)
+	rowsOf(b, "codeArgs", "CodeValueRows", "attnCodeValueRows%dAVX512", codeQueries)
 	for _, name := range []string{"Scales", "Query", "Keys", "Lines", "Softmax1", "Softmax2", "Softmax4"} {
 		fmt.Fprintf(b, "\n//go:noescape\nfunc attnCode%sAVX512(x *codeArgs)\n", name)
 	}
