@@ -39,7 +39,7 @@ var layers = map[string][]string{
 	"transcript":     {"tokenizer", "retention"},
 
 	"engine/enginetest": {"engine", "model", "backend", "backend/cpu", "quant"},
-	"engine":            {"sched", "kv", "tier", "sample", "model", "backend", "watchdog"},
+	"engine":            {"sched", "kv", "tier", "sample", "model", "backend", "watchdog", "budget"},
 	"remote":            {"engine", "sample", "kv", "backend", "watchdog"},
 	"tier":              {"kv", "regular"},
 	"sched":             {"kv"},

@@ -254,8 +254,10 @@ func (m *Machine) do(calls []func()) {
 
 // notify tells those who wait that memory has come back. The lock is held; the calls are for do.
 func (m *Machine) notify() (calls []func()) {
-	close(m.changed)
-	m.changed = make(chan struct{})
+	if m.asking > 0 {
+		close(m.changed)
+		m.changed = make(chan struct{})
+	}
 	for _, s := range m.shares {
 		if s.waits && s.claim.Wake != nil {
 			calls = append(calls, s.claim.Wake)
@@ -296,12 +298,18 @@ func (s *Share) Grow(least, most Use) (Use, Answer) {
 	return least, a
 }
 
-// Give gives memory back. What was asked for by Claim.Shrink counts as given.
+// Listen sets Claim.Shrink and Claim.Wake.
+func (s *Share) Listen(shrink func(bytes int64), wake func()) {
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	s.claim.Shrink, s.claim.Wake = shrink, wake
+}
+
+// Give gives memory back. It answers Claim.Shrink, with however much it gives.
 func (s *Share) Give(u Use) {
 	s.change(func() {
 		s.use = s.use.minus(u)
-		s.asked = max(s.asked-u.State, 0)
-		s.spare = max(s.spare-u.State, 0)
+		s.asked, s.spare = 0, max(s.spare-u.State, 0)
 	})
 }
 

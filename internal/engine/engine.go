@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"hearth/internal/backend"
+	"hearth/internal/budget"
 	"hearth/internal/kv"
 	"hearth/internal/model"
 	"hearth/internal/sample"
@@ -30,12 +31,15 @@ type Config struct {
 	KV      backend.KVPolicy
 	Vocab   int // rows of the logits: prompts with other ids are refused; 0: not known, not checked
 
-	Budget       int64 // bytes for the state of all sequences and the prefix cache; required
-	MaxContext   int   // prompt and generated tokens of one sequence, the model's limit; required
-	MinContext   int   // a Budget for less is refused [one page]
-	MaxSequences int   // running at once [32]
-	MaxQueue     int   // waiting beyond those [256]
-	PrefillChunk int   // prompt tokens per step [2048]
+	Budget int64 // bytes for the state of all sequences and the prefix cache; required
+	// Share, if set, is of the machine's memory, with the weights in it: of Budget only what it gives is used. Its Shrink and Wake
+	// become the engine's. nil: all of Budget is the engine's, and what steps take beside it.
+	Share        *budget.Share
+	MaxContext   int // prompt and generated tokens of one sequence, the model's limit; required
+	MinContext   int // a Budget for less is refused [one page]
+	MaxSequences int // running at once [32]
+	MaxQueue     int // waiting beyond those [256]
+	PrefillChunk int // prompt tokens per step [2048]
 
 	StepTarget time.Duration // of a step while sequences decode: prompt chunks shrink to keep it; 0: they do not
 	NoCache    bool          // nothing is reused from one prompt to the next
@@ -77,6 +81,7 @@ type Engine struct {
 	// Of the loop alone.
 	sched    *sched.Scheduler
 	alloc    *kv.Alloc
+	memory   *memory
 	run      *runner
 	disk     *disk // nil: there is none; set before the loop starts
 	failed   error // of closing it
@@ -153,9 +158,16 @@ func New(cfg Config) (*Engine, error) {
 	if device {
 		alloc.OnFree(store.Drop)
 	}
+	mem, err := newMemory(&cfg, store, alloc)
+	if err != nil {
+		return nil, fmt.Errorf("start engine: %w", err)
+	}
 	policy := cfg.policy()
+	if mem.share != nil && mem.scratch != nil {
+		policy.Room = mem.room
+	}
 	e := &Engine{
-		cfg: cfg, context: alloc.Limits().Tokens, alloc: alloc,
+		cfg: cfg, context: alloc.Limits().Tokens, alloc: alloc, memory: mem,
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 		seqs: map[sched.ID]*sequence{}, current: map[sched.ID]*sequence{}, stored: map[kv.Tag]kv.Stored{},
 	}
@@ -164,7 +176,13 @@ func New(cfg Config) (*Engine, error) {
 	e.trace.listen = cfg.Trace
 	e.watchdog = watchdog.New(device, cfg.Stuck)
 	e.run = &runner{be: cfg.Backend, store: store, model: cfg.Model, seqs: e.seqs, lost: e.sched.Lost, overlap: ahead, waits: answerWaits}
-	e.stats = Stats{Context: e.context, Budget: cfg.Budget}
+	e.stats = Stats{Context: e.context, Budget: cfg.Budget, Step: mem.of(cfg.PrefillChunk+cfg.MaxSequences, e.context, cfg.MaxSequences)}
+	if mem.share != nil {
+		mem.share.Listen(func(n int64) {
+			mem.asked(n)
+			e.signal()
+		}, e.signal)
+	}
 	e.stats.Cache.Enabled = e.sched.Prefix() != nil
 	e.openDisk()
 	go e.loop()
@@ -386,6 +404,7 @@ func (e *Engine) publish(gone int) {
 		c.Entries, c.Bytes, c.Idle, c.Sessions = p.Entries(), p.Bytes(), e.alloc.Idle(), p.Sessions()
 		p.Stored(e.stored)
 	}
+	e.memory.tell()
 	e.live -= gone
 }
 
@@ -413,6 +432,7 @@ type Stats struct {
 	Context          int   // see Engine.Context
 	PagesUsed        int   // by sequences, over all groups; what only the cache holds is not used
 	Used, Budget     int64 // bytes of state: used by sequences, and all there may be with the cache
+	Step             int64 // bytes that the arrays of the largest step take; 0: not known
 	Cache            CacheStats
 	Stuck            time.Duration  // for how long a step runs that does not end, 0: none
 	Device           backend.Memory // of the backend, zero where it has none of its own

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"hearth/internal/budget"
 	"hearth/internal/sched"
 	"hearth/internal/watchdog"
 )
@@ -16,6 +17,9 @@ func (e *Engine) loop() {
 	for e.intake() {
 		e.trace.lap(nil)
 		plan := e.sched.Next()
+		if len(plan.Items) == 0 && len(plan.Preempted) == 0 && e.waitForMemory() {
+			continue
+		}
 		kind := watchdog.Decode
 		if slices.ContainsFunc(plan.Items, func(it sched.Item) bool { return !it.Decode }) {
 			kind = watchdog.Prompt
@@ -85,12 +89,32 @@ func (e *Engine) intake() bool {
 			e.publish(0)
 		}
 		e.disk.move(e.busy())
+		e.memory.giveBack(e.sched.Prefix())
 		if e.busy() {
 			return true
 		}
 		e.run.idle()
+		e.memory.rest()
 		e.waitForWork()
 	}
+}
+
+// waitForMemory waits where the plan is empty because other models have the memory for the next sequence, or ends that sequence
+// where it never will be there.
+func (e *Engine) waitForMemory() bool {
+	q := e.sched.Blocked()
+	if q == nil || e.memory.share == nil {
+		return false
+	}
+	if running, _ := e.sched.Counts(); running > 0 {
+		return false
+	}
+	if e.memory.last == budget.Never {
+		e.drop(e.seqs[q.ID], Error, &NoMemoryError{e.memory.share.Short(e.memory.lack)})
+		return true
+	}
+	<-e.wake
+	return true
 }
 
 // busy reports whether there is something to run: not only sequences that wait for the disk.

@@ -58,6 +58,7 @@ func engineError(err error) error {
 	var full *engine.QueueFullError
 	var many *engine.ClientFullError
 	var lost *engine.LostError
+	var memory *engine.NoMemoryError
 	switch {
 	case errors.As(err, &long):
 		return &chat.Error{Kind: chat.ContextLength, Param: "messages", Tokens: long.Tokens, Limit: long.Max, Msg: long.Error(), Err: err}
@@ -73,6 +74,8 @@ func engineError(err error) error {
 	case errors.As(err, &lost):
 		return &chat.Error{Kind: chat.Overloaded, Code: "model_process_ended", RetryAfter: max(lost.After, time.Second), Err: err,
 			Msg: fmt.Sprintf("the process that runs the model has ended %d times in a row and is being started again; try again later", lost.Times)}
+	case errors.As(err, &memory):
+		return &chat.Error{Kind: chat.Overloaded, RetryAfter: 5 * time.Second, Msg: memory.Error(), Err: err}
 	case errors.Is(err, engine.ErrClosed):
 		return &chat.Error{Kind: chat.Overloaded, Msg: "the server is shutting down", RetryAfter: 5 * time.Second, Err: err}
 	}

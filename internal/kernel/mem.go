@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"os"
 	"sync"
 	"unsafe"
 )
@@ -68,6 +69,17 @@ func (m *Memory) grow(n int) ([]byte, bool) {
 		m.maps = append(m.maps, all)
 	}
 	return b, err == nil
+}
+
+// Discard gives the system's pages that lie within b, of a Memory, back to the system. What they held is lost: they are zero when
+// they are read next, or what they were. Where the system has no such call nothing happens.
+func Discard(b []byte) {
+	page := uintptr(os.Getpagesize())
+	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(b))) & (page - 1)
+	if uintptr(len(b)) < skip+page {
+		return
+	}
+	discard(b[skip:][:(uintptr(len(b))-skip)&^(page-1)])
 }
 
 // NewMatrix reserves a zero matrix, with its panels in m. It panics on a spec no layout exists for.

@@ -23,3 +23,5 @@ func mapAnonymous(n int) (b, all []byte, err error) {
 }
 
 func unmap(b []byte) { _ = unix.Munmap(b) }
+
+func discard(b []byte) { _ = unix.Madvise(b, unix.MADV_DONTNEED) }

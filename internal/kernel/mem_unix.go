@@ -11,3 +11,6 @@ func mapAnonymous(n int) (b, all []byte, err error) {
 }
 
 func unmap(b []byte) { _ = unix.Munmap(b) }
+
+// discard lets the system take the pages when it wants them; until then they stay resident.
+func discard(b []byte) { _ = unix.Madvise(b, unix.MADV_FREE) }

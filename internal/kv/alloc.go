@@ -32,6 +32,8 @@ type Alloc struct {
 	inUse int64
 	idle  int64
 
+	most   int64 // what lim.Bytes may become
+	ask    func(least, most int64) int64
 	onFree func(Ref)
 }
 
@@ -49,7 +51,7 @@ func NewAlloc(g Geometry, l Limits) (*Alloc, error) {
 			"raise the cache memory", l.Bytes, need, least)
 	}
 	l.Tokens = longest(g, l)
-	a := &Alloc{geo: g, lim: l, cap: Capacity{Slots: l.Slots}, slots: newIDs(0, l.Slots)}
+	a := &Alloc{geo: g, lim: l, cap: Capacity{Slots: l.Slots}, slots: newIDs(0, l.Slots), most: l.Bytes}
 	if g.FixedBytes > 0 {
 		a.cap.Snaps = int(min(l.Bytes/max(g.SnapBytes, 1), math.MaxInt32-1))
 	}
@@ -82,8 +84,36 @@ func longest(g Geometry, l Limits) int {
 // Geometry is what the allocator was made for.
 func (a *Alloc) Geometry() Geometry { return a.geo }
 
-// Limits are the limits in force: Tokens may be lower than asked for.
+// Limits are the limits in force: Tokens may be lower than asked for, Bytes as OnShort says.
 func (a *Alloc) Limits() Limits { return a.lim }
+
+// OnShort makes bytes the limit in force for now, in the place of Limits.Bytes. Where more are needed, ask is called for at least
+// so many and at most so many more, up to Limits.Bytes in all, and gives how many there are.
+func (a *Alloc) OnShort(bytes int64, ask func(least, most int64) int64) {
+	a.lim.Bytes, a.ask = min(max(bytes, a.inUse), a.most), ask
+}
+
+// Final reports that the limit in force is the one there will be: who alone has all of it gets no more by waiting.
+func (a *Alloc) Final() bool { return a.lim.Bytes == a.most }
+
+// Has reports whether n bytes more may be handed out, and asks for what is missing.
+func (a *Alloc) Has(n int64) bool {
+	short := a.inUse + n - a.lim.Bytes
+	if short > 0 && short <= a.most-a.lim.Bytes {
+		a.lim.Bytes += a.ask(short, a.most-a.lim.Bytes)
+	}
+	return a.inUse+n <= a.lim.Bytes
+}
+
+// Lower takes up to n bytes that nobody has from the limit in force, if OnShort can bring them back, and says how many.
+func (a *Alloc) Lower(n int64) int64 {
+	if a.ask == nil {
+		return 0
+	}
+	n = max(min(n, a.lim.Bytes-a.inUse), 0)
+	a.lim.Bytes -= n
+	return n
+}
 
 // Capacity is the ids there are, for Store.Resize.
 func (a *Alloc) Capacity() Capacity { return a.cap }
@@ -106,13 +136,10 @@ func (a *Alloc) PagesInUse() (all, idle int) {
 
 // Slot takes a slot, or reports that none is free or that its fixed state does not fit the budget.
 func (a *Alloc) Slot() (SlotID, bool) {
-	if a.inUse+a.geo.FixedBytes > a.lim.Bytes {
+	if a.slots.left() == 0 || !a.Has(a.geo.FixedBytes) {
 		return NoSlot, false
 	}
-	id, ok := a.slots.take()
-	if !ok {
-		return NoSlot, false
-	}
+	id, _ := a.slots.take()
 	a.inUse += a.geo.FixedBytes
 	return SlotID(id), true
 }
@@ -123,10 +150,14 @@ func (a *Alloc) FreeSlot(s SlotID) {
 	a.inUse -= a.geo.FixedBytes
 }
 
-// Short is how many bytes Grow lacks, 0 if it would succeed.
+// Short is how many bytes Grow lacks of those in force, 0 if it would succeed.
 func (a *Alloc) Short(t *Table, tokens int) int64 {
+	return max(a.inUse+a.lacks(t, tokens)-a.lim.Bytes, 0)
+}
+
+// lacks is the bytes of the pages that t lacks up to tokens.
+func (a *Alloc) lacks(t *Table, tokens int) (bytes int64) {
 	want := ceil(tokens, a.geo.PageTokens)
-	bytes := a.inUse - a.lim.Bytes
 	for g := range a.geo.Groups {
 		have := 0
 		if g < len(t.Pages) {
@@ -134,7 +165,7 @@ func (a *Alloc) Short(t *Table, tokens int) int64 {
 		}
 		bytes += int64(max(want-have, 0)) * a.geo.Groups[g].PageBytes
 	}
-	return max(bytes, 0)
+	return bytes
 }
 
 // Grow makes t cover positions up to tokens in every group. It takes all it needs or, when ids or bytes do not
@@ -149,7 +180,7 @@ func (a *Alloc) Grow(t *Table, tokens int) bool {
 			return false
 		}
 	}
-	if a.Short(t, tokens) > 0 {
+	if !a.Has(a.lacks(t, tokens)) {
 		return false
 	}
 	for g := range t.Pages {
@@ -228,6 +259,20 @@ func (a *Alloc) drop(g int, p PageID) {
 	free := a.pages[g].put(int32(p))
 	a.updateSums(g, was, free)
 	a.notifyFree(free, Ref{Group: g, Page: p})
+}
+
+// Unused lists the pages and snapshots that are free and have been handed out since it listed them last, in ascending order, of
+// those kinds that are at least so many bytes: the memory behind them may go back to the system.
+func (a *Alloc) Unused(least int64) (refs []Ref) {
+	for g := range a.pages {
+		for _, id := range a.pages[g].unused(int(least / max(a.geo.Groups[g].PageBytes, 1))) {
+			refs = append(refs, Ref{Group: g, Page: PageID(id)})
+		}
+	}
+	for _, id := range a.snaps.unused(int(least / max(a.geo.SnapBytes, 1))) {
+		refs = append(refs, Ref{Snap: SnapID(id)})
+	}
+	return refs
 }
 
 // OnFree calls f for every page and snapshot that nobody holds any more, before its id is given out again. It is for stores that

@@ -1,6 +1,9 @@
 package kv
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // ids is a set of dense ids [first, first+n) with reference counts. Ids that were never used are handed out last, so
 // that the memory behind them stays untouched as long as possible.
@@ -11,6 +14,7 @@ type ids struct {
 	refs     []int32 // by id-first, up to next; 0: free
 	inTree   []bool  // likewise: one of the references is the prefix tree's
 	idle     int     // ids whose only reference is the prefix tree's
+	used     []bool  // likewise by id-first: handed out since unused gave it
 }
 
 func newIDs(first, n int) ids { return ids{first: int32(first), n: int32(n), next: int32(first)} }
@@ -23,15 +27,38 @@ func (s *ids) take() (int32, bool) {
 	if k := len(s.free); k > 0 {
 		id := s.free[k-1]
 		s.free = s.free[:k-1]
-		s.refs[id-s.first] = 1
+		s.refs[id-s.first], s.used[id-s.first] = 1, true
 		return id, true
 	}
 	if s.next == s.first+s.n {
 		return 0, false
 	}
 	s.next++
-	s.refs, s.inTree = append(s.refs, 1), append(s.inTree, false)
+	s.refs, s.inTree, s.used = append(s.refs, 1), append(s.inTree, false), append(s.used, true)
 	return s.next - 1, true
+}
+
+// unused gives the free ids, ascending, that have been handed out since it gave them last, if there are at least so many.
+func (s *ids) unused(least int) []int32 {
+	n := 0
+	for _, id := range s.free {
+		if s.used[id-s.first] {
+			n++
+		}
+	}
+	if n == 0 || n < least {
+		return nil
+	}
+	slices.Sort(s.free)
+	slices.Reverse(s.free) // the lowest are handed out first, so that others stay free in long rows
+	list := make([]int32, 0, n)
+	for _, id := range slices.Backward(s.free) {
+		if s.used[id-s.first] {
+			s.used[id-s.first] = false
+			list = append(list, id)
+		}
+	}
+	return list
 }
 
 // at is the index of an id in use. Any other is a programmer error.

@@ -19,13 +19,10 @@ type snapshot struct {
 
 // Snap takes the id of a snapshot, or reports that none is free or that its bytes do not fit the budget.
 func (a *Alloc) Snap() (SnapID, bool) {
-	if a.geo.FixedBytes == 0 || a.inUse+a.geo.SnapBytes > a.lim.Bytes {
+	if a.geo.FixedBytes == 0 || a.snaps.left() == 0 || !a.Has(a.geo.SnapBytes) {
 		return 0, false
 	}
-	id, ok := a.snaps.take()
-	if !ok {
-		return 0, false
-	}
+	id, _ := a.snaps.take()
 	a.inUse += a.geo.SnapBytes
 	return SnapID(id), true
 }

@@ -20,6 +20,7 @@ func (s *Scheduler) admitAll() {
 		}
 		for !s.admit(q, m) {
 			if background(q) || !s.preemptBackground() {
+				s.blocked = q
 				return
 			}
 			m = s.match(q)
@@ -135,7 +136,8 @@ func (s *Scheduler) admit(q *Seq, m kv.Match) bool {
 		if m.Snap != 0 { // stays until it has been copied to the slot
 			need += s.alloc.Geometry().SnapBytes
 		}
-		if need <= s.alloc.Limits().Bytes-s.alloc.InUse()+s.alloc.Idle() || len(s.running) == 0 && m.Tail == nil && m.Snap == 0 {
+		alone := len(s.running) == 0 && m.Tail == nil && m.Snap == 0 && s.alloc.Final()
+		if s.alloc.Has(need) || need <= s.alloc.Limits().Bytes-s.alloc.InUse()+s.alloc.Idle() || alone {
 			s.start(q, slot, m)
 			return true
 		}
@@ -200,6 +202,10 @@ func (s *Scheduler) grow(q *Seq, tokens int) bool {
 		youngest := s.victim()
 		if youngest == q && len(s.running) == 1 {
 			if s.prefix == nil || s.prefix.Bytes() == 0 {
+				if !s.alloc.Final() { // others of this machine have it
+					s.preempt(q)
+					return false
+				}
 				panic("sched: a sequence that fits the context does not fit the budget")
 			}
 			s.prefix.Clear() // all that is left are pages that Evict cannot free

@@ -15,7 +15,7 @@ const mostPrefills = 8
 // do.
 func (s *Scheduler) Next() Plan {
 	s.plan.Items, s.plan.Preempted, s.snaps = s.plan.Items[:0], s.plan.Preempted[:0], s.snaps[:0]
-	s.spans = spans{}
+	s.spans, s.blocked = spans{}, nil
 	s.age()
 	s.order = append(s.order[:0], s.running...)
 	for _, q := range s.order {
@@ -59,11 +59,12 @@ func (s *Scheduler) share() {
 		return
 	}
 	q := s.order[0]
-	d := division{tokens: s.cfg.Chunk}
-	d.budget, d.price = s.ChunkBudget.limit(s.cfg.Chunk, len(s.plan.Items) > 0,
+	chunk := s.chunk()
+	d := division{tokens: chunk}
+	d.budget, d.price = s.ChunkBudget.limit(chunk, len(s.plan.Items) > 0,
 		q.Table.Len-q.Match.Tokens, q.Known-q.Table.Len, q.Table.Len, len(s.order) == 1)
 	if s.spans.tokens > 0 {
-		d.tokens -= s.spans.tokens
+		d.tokens = max(d.tokens-s.spans.tokens, 0)
 		d.budget = max(d.budget-s.spans.spent, d.price.of(leastPrompt, q.Table.Len))
 	}
 	front := 0
@@ -75,6 +76,35 @@ func (s *Scheduler) share() {
 			d.divide()
 		}
 	}
+}
+
+// chunk is how many prompt tokens this step may run: Config.Chunk, or half of it as often as it takes until their arrays and those
+// of the decodes have memory.
+func (s *Scheduler) chunk() int {
+	if s.cfg.Room == nil {
+		return s.cfg.Chunk
+	}
+	rows, outs, depth, prompt, scored := 0, 0, 0, 0, false
+	for i := range s.plan.Items {
+		it := &s.plan.Items[i]
+		rows, outs, depth = rows+it.Tokens, outs+it.Rows, max(depth, it.Seq.Table.Len)
+	}
+	for _, q := range s.order {
+		prompt, depth, scored = prompt+q.Known-q.Table.Len, max(depth, q.Table.Len), scored || q.Score
+		outs++
+	}
+	n := s.cfg.Chunk
+	for n > leastPrompt {
+		run, all := max(min(n-s.spans.tokens, prompt), 0), outs
+		if scored {
+			all += run
+		}
+		if s.cfg.Room(rows+run, depth, all) {
+			break
+		}
+		n /= 2
+	}
+	return n
 }
 
 // spans is what the sequences that decode run of a step's prompt budget: of several tokens all but the first.

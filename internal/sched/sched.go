@@ -102,6 +102,10 @@ type Config struct {
 	NoCache   bool  // no prefix tree
 	SnapEvery int   // tokens between snapshots of recurrent state; 0: only the others, see snap.go
 
+	// Room is asked whether the arrays of a step have memory, of so many rows, the deepest after so many positions, and outputs. A
+	// step of all slots' decodes and leastPrompt tokens always has. nil: every step has.
+	Room func(rows, depth, outs int) bool
+
 	// Ask is called for a sequence that could be admitted and of which the prefix tree has so many tokens. True: more of it
 	// is being loaded into the tree, and the sequence waits for Loaded. nil: nothing ever is.
 	Ask   func(q *Seq, cached int) bool
@@ -129,6 +133,7 @@ type Scheduler struct {
 	aged        int    // see age
 	snaps       []Snap // of the plan
 	spans       spans  // of the plan
+	blocked     *Seq   // the plan lacked memory to admit it; nil: nobody
 }
 
 // New makes a scheduler that spends the ids and bytes of a; Limits.Span of a must be at least cfg.Chunk.
@@ -167,6 +172,9 @@ func (s *Scheduler) Cancel(q *Seq) {
 	}
 	s.leave(q, true)
 }
+
+// Blocked is the sequence that the last plan had no memory to admit, nil if there is none.
+func (s *Scheduler) Blocked() *Seq { return s.blocked }
 
 // Counts is the number of running and waiting sequences.
 func (s *Scheduler) Counts() (running, waiting int) { return len(s.running), len(s.waiting) }

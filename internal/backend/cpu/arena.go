@@ -10,6 +10,8 @@ type arena struct {
 	chunks [][]float32
 	used   int // of the last chunk
 	total  int
+	live   int // floats handed out since the last reset
+	most   int // of live, since free
 }
 
 // leastChunk is 4 MiB: a decode step of any model fits in a few of them.
@@ -28,6 +30,8 @@ func (a *arena) alloc(n int) []float32 {
 	}
 	c := a.chunks[len(a.chunks)-1]
 	a.used += n
+	a.live += n
+	a.most = max(a.most, a.live)
 	return c[a.used-n : a.used : a.used]
 }
 
@@ -37,11 +41,11 @@ func (a *arena) reset() {
 		a.mem.Free()
 		a.chunks = append(a.chunks[:0], a.mem.Floats(a.total))
 	}
-	a.used = 0
+	a.used, a.live = 0, 0
 }
 
 // free gives the memory back.
 func (a *arena) free() {
 	a.mem.Free()
-	a.chunks, a.used, a.total = nil, 0, 0
+	a.chunks, a.used, a.total, a.live, a.most = nil, 0, 0, 0, 0
 }

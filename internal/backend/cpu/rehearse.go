@@ -3,9 +3,9 @@ package cpu
 // idle is the pool of a rehearsal: it does nothing.
 var idle = &pool{size: 1, idle: true}
 
-// Rehearse runs steps on a model from DryLoader and tells how many bytes they take beside weights and state. Nothing
+// Rehearse runs steps on a model, loaded or from DryLoader, and tells how many bytes they take beside weights and state. Nothing
 // is computed and memory is only reserved, so that it takes no longer and needs no more for large models than for
-// small ones. What the steps give has no meaning. No step may be open.
+// small ones. What the steps give has no meaning; no state and no page is written. No step may be open.
 func (b *Backend) Rehearse(steps func() error) (int64, error) {
 	scopes, acts := b.scopes, b.acts
 	b.scopes, b.acts, b.rehearsing = [2]*scope{}, nil, true
@@ -21,6 +21,16 @@ func (b *Backend) Rehearse(steps func() error) (int64, error) {
 	return bytes, err
 }
 
+// Trim frees what past steps have left for the next ones. No step may be open.
+func (b *Backend) Trim() {
+	for _, s := range b.scopes {
+		if s != nil && !s.open {
+			s.free()
+		}
+	}
+	b.acts, b.moe.acts, b.heads.acts = nil, nil, nil
+}
+
 // stepBytes is what steps have taken so far: arrays, and prepared forms of them.
 func (b *Backend) stepBytes() (n int64) {
 	for _, s := range b.scopes {
@@ -28,7 +38,7 @@ func (b *Backend) stepBytes() (n int64) {
 			continue
 		}
 		for i := range s.arenas {
-			n += 4 * int64(s.arenas[i].total)
+			n += 4 * int64(s.arenas[i].most) // what lies beyond is not touched
 		}
 	}
 	for _, a := range b.acts {

@@ -3,6 +3,7 @@ package cpu
 import (
 	"fmt"
 	"io"
+	"unsafe"
 
 	"hearth/internal/backend"
 	"hearth/internal/kernel"
@@ -212,6 +213,29 @@ func (s *Store) Snapshot(slot kv.SlotID, id kv.SnapID) error { return s.fixed.sn
 func (s *Store) Close(kv.SlotID) {}
 
 func (s *Store) Drop(kv.Ref) {}
+
+// Return gives the memory behind pages and snapshots that are free back to the system, as far as whole pages of the system lie
+// within those that follow each other.
+func (s *Store) Return(refs []kv.Ref) {
+	var run []byte // what lies side by side so far
+	for _, r := range refs {
+		var b []byte
+		switch {
+		case r.Snap != 0 && int(r.Snap) < len(s.fixed.snaps.row):
+			row := s.fixed.snaps.row[r.Snap]
+			b = unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(row))), 4*len(row))
+		case r.Page > 0 && int(r.Page) < len(s.groups[r.Group].pages):
+			b = s.groups[r.Group].pages[r.Page]
+		}
+		if end := len(run); end > 0 && len(b) > 0 && uintptr(unsafe.Pointer(unsafe.SliceData(run)))+uintptr(end) == uintptr(unsafe.Pointer(unsafe.SliceData(b))) {
+			run = unsafe.Slice(unsafe.SliceData(run), end+len(b))
+			continue
+		}
+		kernel.Discard(run)
+		run = b
+	}
+	kernel.Discard(run)
+}
 
 // Export writes the page's or snapshot's bytes as they lie in memory.
 func (s *Store) Export(w io.Writer, ref kv.Ref) error {
