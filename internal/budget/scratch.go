@@ -17,7 +17,7 @@ type Step struct {
 // pieces. It is measured at a few sizes, straight between them, and raised where the measured middle of a piece lies above that.
 type Scratch struct {
 	rows  []point // with one output, at no depth
-	outs  []point // what more outputs add, in a step of no more rows than them
+	outs  []point // what more outputs add, in a step of hardly more rows than them: beside more rows they may find room that is there
 	depth float64 // bytes a position
 }
 
@@ -30,7 +30,7 @@ type point struct {
 // leastStep is the first size of a piece that is measured beside one row.
 const leastStep = 64
 
-// Fit makes the function for steps up to most from measure, which tells what a step takes. It calls it some 30 times.
+// Fit makes the function for steps up to most from measure, which tells what a step takes. It calls it some 40 times.
 func Fit(most Step, measure func(Step) (int64, error)) (*Scratch, error) {
 	s := &Scratch{}
 	var err error
@@ -38,8 +38,15 @@ func Fit(most Step, measure func(Step) (int64, error)) (*Scratch, error) {
 		return nil, err
 	}
 	if s.outs, err = fit(most.Outs, func(n int) (int64, error) {
-		all, err := measure(Step{n, 0, n})
-		return max(all-s.Of(Step{n, 0, 1}), 0), err
+		more := int64(0)
+		for rows := n; rows <= min(n+1, most.Rows); rows++ { // all are wanted, or the wanted ones are picked
+			all, err := measure(Step{rows, 0, n})
+			if err != nil {
+				return 0, err
+			}
+			more = max(more, all-s.Of(Step{rows, 0, 1}))
+		}
+		return more, nil
 	}); err != nil {
 		return nil, err
 	}

@@ -62,7 +62,7 @@ func TestFit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if calls > 40 {
+		if calls > 60 {
 			t.Errorf("%d measurements", calls)
 		}
 		for range 200 {

@@ -461,6 +461,7 @@ func (s *Stats) Add(o *Stats) {
 	s.PagesUsed += o.PagesUsed
 	s.Used += o.Used
 	s.Budget += o.Budget
+	s.Step += o.Step
 	s.Stuck = max(s.Stuck, o.Stuck)
 	s.Device.Active += o.Device.Active
 	s.Device.Peak += o.Device.Peak

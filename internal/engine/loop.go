@@ -89,7 +89,9 @@ func (e *Engine) intake() bool {
 			e.publish(0)
 		}
 		e.disk.move(e.busy())
-		e.memory.giveBack(e.sched.Prefix())
+		if e.memory.giveBack(e.sched.Prefix()) {
+			e.publish(0)
+		}
 		if e.busy() {
 			return true
 		}

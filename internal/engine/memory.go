@@ -163,11 +163,11 @@ func (m *memory) room(rows, depth, outs int) bool {
 // asked notes that the share was asked for bytes. Any goroutine may call it.
 func (m *memory) asked(bytes int64) { m.shrink.Add(bytes) }
 
-// giveBack gives what others need of what only the prompt cache holds, and of what steps have left behind.
-func (m *memory) giveBack(p *kv.Prefix) {
+// giveBack gives what others need of what only the prompt cache holds, and of what steps have left behind. False: nobody asked.
+func (m *memory) giveBack(p *kv.Prefix) bool {
 	n := m.shrink.Swap(0)
 	if n == 0 {
-		return
+		return false
 	}
 	var given budget.Use
 	if t, ok := m.be.(trimmer); ok {
@@ -185,6 +185,7 @@ func (m *memory) giveBack(p *kv.Prefix) {
 	m.returnFree(1)
 	m.share.Give(given)
 	m.tell()
+	return true
 }
 
 // tell tells the share what it could ask for.

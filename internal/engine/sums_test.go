@@ -10,7 +10,7 @@ import (
 var notSummed = []string{"Context", "Cache.Disk.Dir", "Cache.Disk.Quota", "Device.Limit"}
 
 // once are the figures that AddCounts leaves alone: those of the moment.
-var once = []string{"Running", "Waiting", "PagesUsed", "Used", "Budget", "Stuck", "Device.Active", "Device.Peak", "Device.Cache",
+var once = []string{"Running", "Waiting", "PagesUsed", "Used", "Budget", "Step", "Stuck", "Device.Active", "Device.Peak", "Device.Cache",
 	"Cache.Enabled", "Cache.Entries", "Cache.Bytes", "Cache.Idle", "Cache.Sessions", "Cache.Disk.Entries", "Cache.Disk.Bytes"}
 
 // leaves calls f for every number, text and flag in v, with its path.

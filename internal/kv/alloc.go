@@ -265,15 +265,18 @@ func (a *Alloc) drop(g int, p PageID) {
 // those kinds that are at least so many bytes: the memory behind them may go back to the system.
 func (a *Alloc) Unused(least int64) (refs []Ref) {
 	for g := range a.pages {
-		for _, id := range a.pages[g].unused(int(least / max(a.geo.Groups[g].PageBytes, 1))) {
+		for _, id := range a.pages[g].unused(atLeast(least, a.geo.Groups[g].PageBytes)) {
 			refs = append(refs, Ref{Group: g, Page: PageID(id)})
 		}
 	}
-	for _, id := range a.snaps.unused(int(least / max(a.geo.SnapBytes, 1))) {
+	for _, id := range a.snaps.unused(atLeast(least, a.geo.SnapBytes)) {
 		refs = append(refs, Ref{Snap: SnapID(id)})
 	}
 	return refs
 }
+
+// atLeast is how many things of a size are so many bytes or more.
+func atLeast(bytes, size int64) int { return int((bytes + size - 1) / max(size, 1)) }
 
 // OnFree calls f for every page and snapshot that nobody holds any more, before its id is given out again. It is for stores that
 // allocate the memory behind an id only while it is in use.

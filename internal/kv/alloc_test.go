@@ -1,6 +1,7 @@
 package kv
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -186,5 +187,58 @@ func TestAdded(t *testing.T) {
 		if got != tt.want || got+tt.cached >= tt.prompt {
 			t.Errorf("%+v: %d", tt, got)
 		}
+	}
+}
+
+// TestOnShort: the limit in force grows by what is given, no further than the first limit, and shrinks by what nobody has.
+func TestOnShort(t *testing.T) {
+	a, err := NewAlloc(Geometry{PageTokens: 64, Groups: []Group{{PageBytes: 10}}}, Limits{Bytes: 100, Slots: 2, Tokens: 640, Span: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := int64(35)
+	var asked []int64
+	a.OnShort(20, func(least, most int64) int64 {
+		asked = append(asked, least)
+		if least > left {
+			return 0
+		}
+		left -= least
+		return least
+	})
+	var x, y Table
+	if !a.Grow(&x, 3*64) || a.Limits().Bytes != 30 || a.Final() {
+		t.Errorf("%d in force, final %v", a.Limits().Bytes, a.Final())
+	}
+	if a.Grow(&y, 4*64) || !a.Grow(&y, 2*64) || a.Limits().Bytes != 50 {
+		t.Errorf("%d in force", a.Limits().Bytes)
+	}
+	if a.Grow(&y, 8*64) || !slices.Equal(asked, []int64{10, 40, 20}) { // beyond all there may be: nobody is asked
+		t.Errorf("asked for %v", asked)
+	}
+	a.Release(&x)
+	if n := a.Lower(20); n != 20 || a.Limits().Bytes != 30 {
+		t.Errorf("lowered by %d to %d", n, a.Limits().Bytes)
+	}
+	if n := a.Lower(20); n != 10 {
+		t.Errorf("lowered by %d of 10 that nobody has", n)
+	}
+	if refs := a.Unused(31); len(refs) != 0 {
+		t.Errorf("%v are unused", refs)
+	}
+	if refs := a.Unused(30); !slices.Equal(refs, []Ref{{Page: 1}, {Page: 2}, {Page: 3}}) {
+		t.Errorf("%v are unused", refs)
+	}
+	left = 100
+	if refs := a.Unused(1); len(refs) != 0 || !a.Grow(&x, 64) || x.Pages[0][0] != 1 {
+		t.Errorf("%v are unused, then %v", refs, x.Pages)
+	}
+	a.Release(&x)
+	if refs := a.Unused(1); !slices.Equal(refs, []Ref{{Page: 1}}) {
+		t.Errorf("%v are unused", refs)
+	}
+	a.Release(&y)
+	if err := a.Check(nil, nil); err != nil {
+		t.Error(err)
 	}
 }

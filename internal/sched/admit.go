@@ -137,7 +137,7 @@ func (s *Scheduler) admit(q *Seq, m kv.Match) bool {
 			need += s.alloc.Geometry().SnapBytes
 		}
 		alone := len(s.running) == 0 && m.Tail == nil && m.Snap == 0 && s.alloc.Final()
-		if s.alloc.Has(need) || need <= s.alloc.Limits().Bytes-s.alloc.InUse()+s.alloc.Idle() || alone {
+		if s.alloc.Has(need) || s.alloc.Has(need-s.alloc.Idle()) || alone {
 			s.start(q, slot, m)
 			return true
 		}

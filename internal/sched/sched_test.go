@@ -19,13 +19,14 @@ var update = flag.Bool("update", false, "rewrite the expected outputs in testdat
 // TestScripts runs testdata/*.txt: blocks of command lines, ----, and what they print. Lines before the first command
 // that start with # are comments.
 //
-//	config chunk=512 slots=4 pages=100 context=4096 [window=128] [fixed=1000] [target=MICROSECONDS] [nocache]
+//	config chunk=512 slots=4 pages=100 [start=PAGES, for now; see short] context=4096 [window=128] [fixed=1000] [target=MICROSECONDS] [nocache]
 //	submit NAME prompt=N max=N [like=OTHER:N] [client=N] [score]
 //	                        like: the prompt starts with the first N tokens of OTHER's, generated ones included
 //	step [end=NAME,NAME] [fail=NAME] [forced=NAME:N,NAME:N] [unscored=NAME:N]  run one step; a sequence also ends when it
 //	                        has generated its max; with the token that it generates join N more, for those of unscored
 //	                        the rows before them are wanted
 //	steps N                 run N steps, print the last
+//	short pages=N rows=N    the memory of N pages more can be had when there is need of it, and steps of so many rows have room
 //	slow NAME               what it begins with is on its way into the tree when it could be admitted
 //	loaded NAME [pages=N] [again]  it has come, so many pages of it
 //	cancel NAME
@@ -97,6 +98,7 @@ type script struct {
 	unscored     map[string]bool
 	slow         map[string]bool
 	machine      *machine // nil: nothing is observed
+	left, rows   int      // see short
 }
 
 // machine says what a step takes, in microseconds.
@@ -158,6 +160,8 @@ func (sc *script) do(t *testing.T, words []string) []string {
 		own(q)
 		sc.seqs[words[1]], sc.names[q.ID] = q, words[1]
 		sc.s.Submit(q)
+	case "short":
+		sc.left, sc.rows = arg("pages", sc.left), arg("rows", sc.rows)
 	case "slow":
 		sc.slow[words[1]] = true
 	case "loaded":
@@ -228,6 +232,16 @@ func (sc *script) config(arg func(string, int) int, nocache bool) []string {
 	}
 	*sc = script{s: New(Config{Chunk: arg("chunk", 1), Target: int64(arg("target", 0)), Longest: int64(arg("longest", 0)), NoCache: nocache,
 		Terms: kv.Terms{TTL: int64(arg("ttl", 0)), Sessions: arg("sessions", 0), Idle: int64(arg("idle", 0))}}, a), alloc: a, seqs: map[string]*Seq{}, names: map[ID]string{}, slow: map[string]bool{}}
+	if n := arg("start", 0); n > 0 {
+		a.OnShort(int64(n)*64, func(least, _ int64) int64 {
+			if n := (int(least) + 63) / 64; n <= sc.left {
+				sc.left -= n
+				return int64(n) * 64
+			}
+			return 0
+		})
+		sc.s.cfg.Room = func(rows, _, _ int) bool { return rows <= sc.rows }
+	}
 	sc.s.cfg.Ask = func(q *Seq, _ int) bool { return sc.slow[sc.names[q.ID]] }
 	return []string{fmt.Sprintf("context %d capacity %v", a.Limits().Tokens, a.Capacity().Pages)}
 }

@@ -131,7 +131,7 @@ func compareForecast(t *testing.T, dir string, opts backend.Options) {
 	if err := promptStep(real, m, rows); err != nil {
 		t.Fatal(err)
 	}
-	if took := real.stepBytes(); weights() != *held || step != took {
+	if took := real.StepBytes(); weights() != *held || step != took {
 		t.Errorf("%+v: weights take %d bytes, %d were forecast; a step %d, %d were forecast", opts, *held, weights(), took, step)
 	}
 	if opts.Mapped != (*held < m.Bytes/10) {
@@ -187,7 +187,7 @@ func TestRehearsal(t *testing.T) {
 		if err := promptStep(real, m, rows); err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
-		if took := real.stepBytes(); weights() != *held || step != took {
+		if took := real.StepBytes(); weights() != *held || step != took {
 			t.Errorf("%s: weights take %d bytes, %d were forecast; a step %d, %d were forecast", file, *held, weights(), took, step)
 		}
 		if err := errors.Join(planned.Close(), real.Close()); err != nil {

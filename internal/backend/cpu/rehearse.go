@@ -10,7 +10,7 @@ func (b *Backend) Rehearse(steps func() error) (int64, error) {
 	scopes, acts := b.scopes, b.acts
 	b.scopes, b.acts, b.rehearsing = [2]*scope{}, nil, true
 	err := steps()
-	bytes := b.stepBytes()
+	bytes := b.StepBytes()
 	for _, s := range b.scopes {
 		if s != nil {
 			s.free()
@@ -31,8 +31,8 @@ func (b *Backend) Trim() {
 	b.acts, b.moe.acts, b.heads.acts = nil, nil, nil
 }
 
-// stepBytes is what steps have taken so far: arrays, and prepared forms of them.
-func (b *Backend) stepBytes() (n int64) {
+// StepBytes is the most that the arrays of a step have taken, and their prepared forms, since Trim.
+func (b *Backend) StepBytes() (n int64) {
 	for _, s := range b.scopes {
 		if s == nil {
 			continue
