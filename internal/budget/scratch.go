@@ -12,8 +12,8 @@ type Step struct {
 	Outs  int // rows whose logits are wanted
 }
 
-// Scratch is what the arrays of a step take, in bytes, as a function of its size. Nearly every operation takes memory in proportion
-// to rows, some up to a number of them, and arrays that are swept leave theirs to later ones; so the sum is made of straight
+// Scratch is what the arrays of a step take, in bytes, as a function of its size. Nearly every operation takes memory in
+// proportion to rows, some up to a number of them, and arrays that are swept leave theirs to later ones; so the sum is made of straight
 // pieces. It is measured at a few sizes, straight between them, and raised where the measured middle of a piece lies above that.
 type Scratch struct {
 	rows  []point // with one output, at no depth

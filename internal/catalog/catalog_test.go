@@ -14,11 +14,13 @@ import (
 
 	"hearth/internal/backend"
 	"hearth/internal/backend/cpu"
+	"hearth/internal/budget"
 	"hearth/internal/chat"
 	"hearth/internal/config"
 	"hearth/internal/demo"
 	"hearth/internal/hub"
 	"hearth/internal/model"
+	"hearth/internal/sysmem"
 )
 
 func backends() Backends {
@@ -496,6 +498,58 @@ func TestReserve(t *testing.T) {
 	}
 	if _, err := cacheBudget(cfg, 12*gib, 32*gib); err == nil || !strings.Contains(err.Error(), "20.0 GiB are the system's") {
 		t.Error(err)
+	}
+}
+
+// TestPressureLevel: what the system says, and what has happened since it was asked last.
+func TestPressureLevel(t *testing.T) {
+	for _, c := range []struct {
+		before, now sysmem.Pressure
+		want        budget.Level
+	}{
+		{sysmem.Pressure{}, sysmem.Pressure{Some: 0.05, Full: 0.05}, budget.Enough},
+		{sysmem.Pressure{}, sysmem.Pressure{Some: 0.3, Full: 0.1}, budget.Short},
+		{sysmem.Pressure{}, sysmem.Pressure{Some: 0.3, Full: 0.2}, budget.Critical},
+		{sysmem.Pressure{Limits: 4, Kills: 1}, sysmem.Pressure{Limits: 4, Kills: 1}, budget.Enough},
+		{sysmem.Pressure{Limits: 4, Kills: 1}, sysmem.Pressure{Limits: 5, Kills: 1}, budget.Short},
+		{sysmem.Pressure{Limits: 4, Kills: 1}, sysmem.Pressure{Limits: 5, Kills: 2}, budget.Critical},
+		{sysmem.Pressure{}, sysmem.Pressure{Level: 1}, budget.Enough},
+		{sysmem.Pressure{}, sysmem.Pressure{Level: 2}, budget.Short},
+		{sysmem.Pressure{}, sysmem.Pressure{Level: 4}, budget.Critical},
+	} {
+		if got := pressureLevel(&c.before, &c.now); got != c.want {
+			t.Errorf("%+v after %+v: %v, want %v", c.now, c.before, got, c.want)
+		}
+	}
+}
+
+// TestShareOfModel: a loaded model has a share of the machine's memory, for weights, steps and what it stores; closing it gives
+// all back, and one that does not fit is refused with the numbers.
+func TestShareOfModel(t *testing.T) {
+	src, err := Find("", hub.Cache{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bs := backends()
+	total := int64(1 << 30)
+	bs.Memory = budget.New(budget.Readers{Total: func() int64 { return total }}, 0)
+	w, err := OpenWeights(src, config.Default(), bs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := bs.Memory.Shares()
+	if len(held) != 1 || held[0].Weights < w.Model.Bytes*9/10 || held[0].Scratch == 0 || held[0].State == 0 || !held[0].Pinned {
+		t.Errorf("%+v", held)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := bs.Memory.Free(); n != total {
+		t.Errorf("%d bytes are free of %d", n, total)
+	}
+	total = 1 << 20
+	if _, err := OpenWeights(src, config.Default(), bs); err == nil || !strings.Contains(err.Error(), "of 1 MiB are free") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hearth/internal/backend"
+	"hearth/internal/budget"
 	"hearth/internal/config"
 	"hearth/internal/engine"
 	"hearth/internal/generate"
@@ -29,6 +30,8 @@ type Backends struct {
 	Open    map[string]Opener
 	Auto    []string
 	Workers *Workers // nil: all models run in this process
+	// Memory is this machine's: models in this process have shares of it. nil: each takes what its own settings say.
+	Memory *budget.Machine
 	// Warn, if set, gets a line when something goes wrong with a model in this process; called from any goroutine.
 	Warn func(line string)
 }
@@ -139,6 +142,7 @@ type Weights struct {
 	storage    weightStorage
 	checkpoint *model.Checkpoint
 	backend    backend.Backend
+	share      *budget.Share // nil: it has none
 }
 
 // OpenWeights loads the checkpoint of src as cfg says and starts an engine for it.
@@ -186,6 +190,9 @@ func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 	if _, err = deviceRoom(w.backend, cfg, WeightBytes(src.FS)); err != nil {
 		return nil, fmt.Errorf("load model: %s: %w", c.Where, err)
 	}
+	if err := w.ask(src, bs.Memory); err != nil {
+		return nil, err
+	}
 	if w.loaded, err = c.Load(w.backend, opts); err != nil {
 		return nil, err
 	}
@@ -197,9 +204,9 @@ func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 	if err != nil {
 		return nil, fmt.Errorf("load model: %s: %w", c.Where, err)
 	}
-	budget, err := cacheBudget(cfg, cmp.Or(w.storage.taken, m.Bytes), sysmem.Total())
+	state, err := cacheBudget(cfg, cmp.Or(w.storage.taken, m.Bytes), sysmem.Total())
 	if err == nil {
-		budget, err = onDevice(w.backend, cfg, m.Bytes, budget)
+		state, err = onDevice(w.backend, cfg, m.Bytes, state)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("load model: %s: %w", c.Where, err)
@@ -210,7 +217,7 @@ func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 		least = context // what was asked for by name is not quietly cut
 	}
 	e, err := engine.New(engine.Config{
-		Model: m, Backend: w.backend, KV: policy, Vocab: m.Vocab, Budget: budget, MaxContext: context, MinContext: least,
+		Model: m, Backend: w.backend, KV: policy, Vocab: m.Vocab, Budget: state, Share: w.share, MaxContext: context, MinContext: least,
 		MaxSequences: cfg.MaxSequences, MaxQueue: cfg.MaxQueue, PrefillChunk: cfg.PrefillStepSize,
 		StepTarget: cfg.StepTarget, NoCache: !cfg.PromptCache,
 		CacheTTL: cfg.ContextTTL, CacheSessions: cfg.ContextSessions, CacheBytes: cfg.PromptCacheMax,
@@ -249,6 +256,9 @@ func (w *Weights) Close() error {
 	}
 	if w.checkpoint != nil {
 		errs = append(errs, w.checkpoint.Close())
+	}
+	if w.share != nil {
+		w.share.Close()
 	}
 	return errors.Join(errs...)
 }

@@ -1,10 +1,15 @@
 package catalog
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"hearth/internal/budget"
 	"hearth/internal/config"
+	"hearth/internal/model"
 	"hearth/internal/sysmem"
 )
 
@@ -37,6 +42,54 @@ func cacheBudget(cfg *config.Config, weights, machine int64) (int64, error) {
 			size(weights), size(machine), size(reserve))
 	}
 	return most, nil
+}
+
+// ask takes a share of a machine's memory for the weights; state and steps grow in it as they need. nil: none.
+func (w *Weights) ask(src *Source, m *budget.Machine) (err error) {
+	if m == nil {
+		return nil
+	}
+	need := budget.Use{Weights: cmp.Or(w.storage.taken, WeightBytes(src.FS))}
+	w.share, err = m.Ask(context.Background(), budget.Claim{Name: src.ID, Use: need, Pinned: true})
+	var short *budget.ShortError
+	if errors.As(err, &short) {
+		return &model.LoadError{Where: src.Where, Problem: short.Error(), Hint: short.Hint()}
+	}
+	return err
+}
+
+// WatchMemory makes prompt caches shrink and idle models go while the system is short of memory, until ctx ends.
+func WatchMemory(ctx context.Context, m *budget.Machine) {
+	t := time.NewTicker(lookEvery)
+	defer t.Stop()
+	before := sysmem.ReadPressure()
+	m.Watch(ctx, t.C, func() budget.Level {
+		now := sysmem.ReadPressure()
+		l := pressureLevel(&before, &now)
+		before = now
+		return l
+	})
+}
+
+// lookEvery is how often the system is asked: as often as its own averages change.
+const lookEvery = 2 * time.Second
+
+// Parts of the last ten seconds that programs waited for memory. A tenth is felt; where all of them wait for a fifth, systemd's
+// and others' daemons begin to end programs.
+const (
+	someWait = 0.1
+	allWait  = 0.2
+)
+
+// pressureLevel is how short of memory the system is now.
+func pressureLevel(before, now *sysmem.Pressure) budget.Level {
+	switch {
+	case now.Full >= allWait || now.Kills > before.Kills || now.Level >= 4:
+		return budget.Critical
+	case now.Some >= someWait || now.Limits > before.Limits || now.Level >= 2:
+		return budget.Short
+	}
+	return budget.Enough
 }
 
 // reserveOf is what of so much memory is the system's.

@@ -125,6 +125,8 @@ func (s *serving) start(ctx context.Context) {
 	go func() { s.served <- server.New(opts).Serve(ctx, s.listeners...) }()
 	go func() {
 		bs := withWorkers(s.cfg, s.log, s.stderr)
+		bs.Memory = catalog.NewMachine(s.cfg)
+		go catalog.WatchMemory(ctx, bs.Memory)
 		s.loaded <- s.models.Load(bs)
 	}()
 }

@@ -32,8 +32,8 @@ type Config struct {
 	Vocab   int // rows of the logits: prompts with other ids are refused; 0: not known, not checked
 
 	Budget int64 // bytes for the state of all sequences and the prefix cache; required
-	// Share, if set, is of the machine's memory, with the weights in it: of Budget only what it gives is used. Its Shrink and Wake
-	// become the engine's. nil: all of Budget is the engine's, and what steps take beside it.
+	// Share, if set, is of the machine's memory, with the weights in it: of Budget only what it gives is used. Its Shrink and
+	// Wake become the engine's. nil: all of Budget is the engine's, and what steps take beside it.
 	Share        *budget.Share
 	MaxContext   int // prompt and generated tokens of one sequence, the model's limit; required
 	MinContext   int // a Budget for less is refused [one page]

@@ -19,8 +19,8 @@ import (
 	"hearth/internal/quant"
 )
 
-// TestScratchOfArchitectures: for a model of every architecture, what was fitted from a few rehearsals is what steps of any size take:
-// never less, and little more.
+// TestScratchOfArchitectures: for a model of every architecture, what was fitted from a few rehearsals is what steps of any size
+// take: never less, and little more.
 func TestScratchOfArchitectures(t *testing.T) {
 	files, err := filepath.Glob(filepath.FromSlash("../model/testdata/*/*.json"))
 	if err != nil || len(files) < 50 {

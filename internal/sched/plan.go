@@ -78,8 +78,8 @@ func (s *Scheduler) share() {
 	}
 }
 
-// chunk is how many prompt tokens this step may run: Config.Chunk, or half of it as often as it takes until their arrays and those
-// of the decodes have memory.
+// chunk is how many prompt tokens this step may run: Config.Chunk, or half of it as often as it takes until their arrays and
+// those of the decodes have memory.
 func (s *Scheduler) chunk() int {
 	if s.cfg.Room == nil {
 		return s.cfg.Chunk

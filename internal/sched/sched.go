@@ -102,8 +102,8 @@ type Config struct {
 	NoCache   bool  // no prefix tree
 	SnapEvery int   // tokens between snapshots of recurrent state; 0: only the others, see snap.go
 
-	// Room is asked whether the arrays of a step have memory, of so many rows, the deepest after so many positions, and outputs. A
-	// step of all slots' decodes and leastPrompt tokens always has. nil: every step has.
+	// Room is asked whether the arrays of a step have memory, of so many rows, the deepest after so many positions, and outputs.
+	// A step of all slots' decodes and leastPrompt tokens always has. nil: every step has.
 	Room func(rows, depth, outs int) bool
 
 	// Ask is called for a sequence that could be admitted and of which the prefix tree has so many tokens. True: more of it
