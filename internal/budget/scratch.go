@@ -13,8 +13,9 @@ type Step struct {
 }
 
 // Scratch is what the arrays of a step take, in bytes, as a function of its size. Nearly every operation takes memory in
-// proportion to rows, some up to a number of them, and arrays that are swept leave theirs to later ones; so the sum is made of straight
-// pieces. It is measured at a few sizes, straight between them, and raised where the measured middle of a piece lies above that.
+// proportion to rows, some up to a number of them, and arrays that are swept leave theirs to later ones; so the sum is made of
+// straight pieces. It is measured at a few sizes, straight between them, and raised where the measured middle of a piece lies
+// above that.
 type Scratch struct {
 	rows  []point // with one output, at no depth
 	outs  []point // what more outputs add, in a step of hardly more rows than them: beside more rows they may find room that is there
