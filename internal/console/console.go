@@ -123,7 +123,7 @@ func (b *Bar) draw(n int, note string) {
 		note = ", " + note
 	}
 	if f, ok := b.out.(*os.File); ok {
-		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 { // 0: not known
 			note = string([]rune(note)[:min(max(width-barWidth-8, 0), len([]rune(note)))])
 		}
 	}

@@ -250,7 +250,7 @@ func TestResumeTheirs(t *testing.T) {
 				t.Fatal(err)
 			}
 			check(t, e.Dir, files)
-			if n, want := h.Sent("model.safetensors"), files["model.safetensors"].Size-have; n != want {
+			if n, want := h.Sent("model.safetensors"), files["model.safetensors"].Size-have; n < want || n > want+128<<10 { // a request that has ended may count a little more
 				t.Errorf("%d bytes were sent, %d were missing", n, want)
 			}
 			clean := filepath.Join(t.TempDir(), "hub")
