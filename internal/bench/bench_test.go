@@ -145,6 +145,7 @@ func TestAttentionLimit(t *testing.T) {
 		want      multiplications
 	}{
 		{bf16, "fast", all, inHalf}, {bf16, "outliers", all, inHalf}, {bf16, "exact", all, inFloat}, {bf16, "fast", limits{Int8: 4, Float: 1}, inFloat},
+		{bf16, "fast", limits{Int8: 4, Float: 2, Half: 1}, inFloat},
 		{backend.KVPolicy{Bits: 8}, "outliers", all, inInt8}, {backend.KVPolicy{Bits: 8}, "float32", all, inFloat},
 		{backend.KVPolicy{DType: backend.F16}, "fast", all, inFloat}, {backend.KVPolicy{DType: backend.F32}, "fast", all, inFloat},
 	} {

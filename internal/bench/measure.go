@@ -33,14 +33,14 @@ const (
 )
 
 // attending is the fastest kind that attention could use: on codes that of products of codes, on bfloat16 numbers those of such
-// where the processor has them, and floats where queries are not to be rounded.
+// where the processor multiplies them faster than floats, and floats where queries are not to be rounded.
 func attending(p backend.KVPolicy, precision string, l limits) multiplications {
 	switch prec, _ := backend.ParsePrecision(precision); {
 	case prec > backend.Outliers:
 		return inFloat
 	case p.Bits > 0:
 		return inInt8
-	case p.DType == backend.BF16 && l.Half > 0:
+	case p.DType == backend.BF16 && l.Half > l.Float:
 		return inHalf
 	}
 	return inFloat

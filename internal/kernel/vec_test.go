@@ -3,6 +3,7 @@ package kernel
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -276,6 +277,15 @@ func TestUse(t *testing.T) {
 		if err := Use(auto); err != nil {
 			t.Fatal(err)
 		}
+	}
+	all := impls
+	defer func() { impls = all }()
+	impls = append(slices.Clone(all), impl{name: "last", usable: true, slower: true, enable: func() {}})
+	if err := Use(""); err != nil || Current() == "last" {
+		t.Fatalf("of itself the slower %s: %v", Current(), err)
+	}
+	if err := Use("last"); err != nil || Current() != "last" {
+		t.Fatalf("by name %s: %v", Current(), err)
 	}
 	if err := Use(before); err != nil {
 		t.Fatal(err)

@@ -66,12 +66,14 @@ type worker struct {
 	_      [64]byte
 }
 
-// Pauses before a worker parks, and before a caller that waits for the last chunk does: about 40 microseconds. That is
-// longer than the gaps between the regions of a step and shorter than a scheduler's time slice. A caller that waits
-// longer has lost a worker's core to another process; napping gives that worker a core to finish on.
+// Pauses before a thread sleeps. A worker between regions waits some 40 microseconds or, where pauses are long, 90: longer than the
+// gaps between the regions of a step. Who is done in a region that is open waits for the last chunks, of which those of attention
+// take 70 microseconds when memory is slow. That is shorter than a scheduler's time slice: a caller that waits longer has
+// lost a worker's core to another process, and napping gives that worker a core to finish on.
 const (
-	spins = 2_000
-	nap   = 20 * time.Microsecond
+	spins     = 2_000
+	lastSpins = 3 * spins
+	nap       = 20 * time.Microsecond
 )
 
 const region = 1 << 32 // one region number in state
@@ -116,11 +118,11 @@ func (p *pool) run(j job, n, least, most int) {
 	p.enter(0)
 	p.state.Add(region) // closed: nobody enters any more
 	for spin := 0; uint32(p.state.Load()) != 0; spin++ {
-		if spin < spins {
+		if spin < lastSpins {
 			pause()
 			continue
 		}
-		time.Sleep(nap)
+		doze(nap)
 	}
 	p.job = nil
 	if f := p.failure.Swap(nil); f != nil {
@@ -187,15 +189,19 @@ func (p *pool) loop(w *worker, id int) {
 	runtime.LockOSThread()
 	defer p.stopped.Done()
 	var last uint32  // the region this worker has been in
+	var seen uint32  // the number it has seen last
 	var warmed *part // what it has read ahead
 	for spin := 0; !p.quit.Load(); spin++ {
 		s := p.state.Load()
 		number := uint32(s >> 32)
+		if number != seen {
+			seen, spin = number, 0
+		}
 		if number&1 == 0 || number == last {
 			if next := p.ahead.Load(); next != nil && next != warmed {
 				p.warm(next, id, s>>32)
 				warmed = next
-			} else if spin < spins {
+			} else if spin < spins || number&1 == 1 && spin < lastSpins {
 				pause()
 			} else {
 				w.park(p, last)
@@ -206,7 +212,7 @@ func (p *pool) loop(w *worker, id int) {
 		if !p.state.CompareAndSwap(s, s+1) {
 			continue
 		}
-		last, spin = number, 0
+		last = number
 		p.enter(id)
 		p.state.Add(^uint64(0))
 	}
