@@ -66,10 +66,10 @@ type worker struct {
 	_      [64]byte
 }
 
-// Pauses before a thread sleeps. A worker between regions waits some 40 microseconds or, where pauses are long, 90: longer than the
-// gaps between the regions of a step. Who is done in a region that is open waits for the last chunks, of which those of attention
-// take 70 microseconds when memory is slow. That is shorter than a scheduler's time slice: a caller that waits longer has
-// lost a worker's core to another process, and napping gives that worker a core to finish on.
+// Pauses before a thread sleeps. A worker between regions waits some 40 microseconds or, where pauses are long, 90: longer than
+// the gaps between the regions of a step. Who is done in a region that is open waits for the last chunks, of which those of
+// attention take 70 microseconds when memory is slow. That is shorter than a scheduler's time slice: a caller that waits
+// longer has lost a worker's core to another process, and napping gives that worker a core to finish on.
 const (
 	spins     = 2_000
 	lastSpins = 3 * spins
