@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"hearth/internal/chat"
+	"hearth/internal/demo"
 	"hearth/internal/model"
 )
 
@@ -223,4 +224,9 @@ func (c *Catalog) encoders(ctx context.Context) ([]*Entry, error) {
 		return append([]*Entry{main}, beside...), nil
 	}
 	return beside, nil
+}
+
+// Reserved reports names that mean the demo or the default model whatever else is called so.
+func Reserved(name string) bool {
+	return name == demo.Name || slices.Contains(aliases, name)
 }

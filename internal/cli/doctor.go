@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -8,9 +9,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"hearth/internal/backend/mlx"
+	"hearth/internal/budget"
 	"hearth/internal/config"
 	"hearth/internal/console"
+	"hearth/internal/hub"
 	"hearth/internal/kernel"
+	"hearth/internal/regular"
 )
 
 func newDoctorCmd() *cobra.Command {
@@ -18,12 +22,13 @@ func newDoctorCmd() *cobra.Command {
 		Use:   "doctor",
 		Short: "Say what models would run on here, and test it",
 		Long: `doctor opens the backend that --backend names and says what it found. For mlx it runs every function of the library that
-models need on operands with known results. With auto it looks at both; that mlx is missing is then no error.`,
+models need on operands with known results. With auto it looks at both; that mlx is missing is then no error. Then it says how much
+memory models may have here, and which of those on this disk fit with a context of 32,768 tokens.`,
 		Example: `  hearth doctor
   hearth doctor --backend mlx`,
 		Args: console.NoArgs,
 	}
-	cfg := settings(cmd, config.Run)
+	cfg := settings(cmd, config.Model, config.Run)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := load(cmd, cfg); err != nil {
 			return err
@@ -37,9 +42,34 @@ models need on operands with known results. With auto it looks at both; that mlx
 				return err
 			}
 		}
+		if err := doctorModels(cmd.Context(), t, cfg); err != nil {
+			return err
+		}
 		return t.Flush()
 	}
 	return cmd
+}
+
+// doctorModels says which models fit.
+func doctorModels(ctx context.Context, w io.Writer, cfg *config.Config) error {
+	l, err := listModels(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	if l.Memory > 0 {
+		fmt.Fprintf(w, "memory\t%s for models\n", budget.Size(l.Memory))
+	}
+	name := "models"
+	for i := range l.Models {
+		if m := &l.Models[i]; m.State == hub.Whole {
+			fmt.Fprintf(w, "%s\t%s: %s\n", name, regular.Clip(m.ID), m.Memory)
+			name = ""
+		}
+	}
+	if name != "" {
+		fmt.Fprintf(w, "%s\tnone on this disk\n", name)
+	}
+	return nil
 }
 
 // doctorMLX opens MLX, which tests it.

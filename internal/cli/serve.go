@@ -40,6 +40,7 @@ same flags, prints all settings and where they come from.`,
 		Args: console.MaxArgs(1),
 	}
 	cfg := serverSettings(cmd)
+	cmd.ValidArgsFunction = completeModel(cfg)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		// Nobody need read what a server prints, and it goes on when nobody can.
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)

@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"hearth/internal/catalog"
+	"hearth/internal/config"
+	"hearth/internal/console"
+	"hearth/internal/hub"
+	"hearth/internal/regular"
+)
+
+func newAliasCmd() *cobra.Command {
+	var asJSON bool
+	var remove string
+	cmd := &cobra.Command{
+		Use:   "alias [NAME MODEL]",
+		Short: "Give models further names",
+		Long: `alias makes NAME mean MODEL, an id with or without @revision or a folder, wherever a model is named: on the command line and in
+requests. Without arguments it lists what there is, the built-in ones too. They are kept in aliases.json beside the settings
+file, which a running server reads again when it has changed.`,
+		Example: `  hearth alias
+  hearth alias coder mlx-community/Qwen3-Coder-30B-A3B-Instruct-4bit
+  hearth alias --rm coder`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return console.Hintf(fmt.Errorf("which model is %q to mean?", args[0]), "%s NAME MODEL", cmd.CommandPath())
+			}
+			return console.MaxArgs(2)(cmd, args)
+		},
+	}
+	cfg := settings(cmd, config.Model)
+	cmd.Flags().StringVar(&remove, "rm", "", "take the alias `NAME` back")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := load(cmd, cfg); err != nil {
+			return err
+		}
+		on := roots(cfg)
+		switch {
+		case remove != "" && len(args) > 0:
+			return console.Hintf(errors.New("--rm takes no model"), "%s --rm NAME", cmd.CommandPath())
+		case remove != "":
+			return on.Aliases.Remove(remove)
+		case len(args) == 2:
+			return setAlias(cmd.ErrOrStderr(), on, args[0], args[1])
+		}
+		all, err := on.Aliases.List()
+		if err != nil {
+			return err
+		}
+		return show(cmd.OutOrStdout(), newAliasList(all), asJSON)
+	}
+	return cmd
+}
+
+// setAlias makes name mean model. A model that is not there may come later.
+func setAlias(notes io.Writer, on *hub.Roots, name, model string) error {
+	if catalog.Reserved(name) {
+		return fmt.Errorf("%s cannot be an alias: it has a meaning of its own", regular.Quote(name))
+	}
+	if strings.HasPrefix(model, ".") || strings.HasPrefix(model, "~") {
+		abs, err := filepath.Abs(model)
+		if err != nil {
+			return err
+		}
+		model = abs
+	}
+	if err := on.Aliases.Set(name, model); err != nil {
+		return err
+	}
+	switch _, err := on.Find(name); {
+	case err == nil:
+	case filepath.IsAbs(model):
+		fmt.Fprintf(notes, "hearth: %s has no model yet\n", regular.Clip(model))
+	default:
+		fmt.Fprintf(notes, "hearth: %s is not on this disk yet: hearth pull %s\n", regular.Clip(model), name)
+	}
+	return nil
+}
+
+// aliasList is what alias prints.
+type aliasList struct {
+	Aliases []listedAlias `json:"aliases"`
+}
+
+type listedAlias struct {
+	Name    string `json:"name"`
+	Model   string `json:"model"`
+	Builtin bool   `json:"builtin"`
+}
+
+func newAliasList(all []hub.Alias) *aliasList {
+	l := &aliasList{Aliases: []listedAlias{}}
+	for _, a := range all {
+		l.Aliases = append(l.Aliases, listedAlias(a))
+	}
+	return l
+}
+
+func (l *aliasList) print(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, a := range l.Aliases {
+		whose := ""
+		if a.Builtin {
+			whose = "\tbuilt in"
+		}
+		fmt.Fprintf(t, "%s\t%s%s\n", a.Name, regular.Clip(a.Model), whose)
+	}
+	return t.Flush()
+}
