@@ -51,6 +51,11 @@ type Options struct {
 	Health          func() Health // the state of the model and its cache; version and commit are filled in here
 	Monitor         Monitor       // for /v1/status and /v1/cache; nil: there are no such routes
 
+	// Manager, if not nil, is what the routes under /hearth/ are about. Without Keys they want Token: made at start, known to who
+	// may read the state of this user's servers, and to pages that this server serves itself.
+	Manager Manager
+	Token   string
+
 	Log  *slog.Logger // one line per request; nil: none
 	Perf io.Writer    // a [cache] and a [perf] line per request, in one Write; nil: none
 	// LogPrompts lets text of prompts into those lines.
@@ -167,10 +172,13 @@ func New(o Options) *Server {
 	if o.Monitor != nil {
 		s.mountMonitor(mux)
 	}
+	if o.Manager != nil {
+		s.mountManage(mux)
+	}
 	mux.Handle("/health", wire.Method(s.fail, http.MethodGet, s.health))
 	mux.Handle("/{$}", wire.Method(s.fail, http.MethodGet, s.root))
 	mux.HandleFunc("/", s.notFound)
-	s.handler = s.observe(s.checkSource(s.checkKey(mux)))
+	s.handler = s.observe(s.checkManage(s.checkSource(s.checkKey(mux))))
 	return s
 }
 
@@ -271,9 +279,10 @@ func crossOrigin(r *http.Request) bool {
 	return origin != "" && !strings.EqualFold(host, r.Host)
 }
 
-func (s *Server) root(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) root(w http.ResponseWriter, r *http.Request) {
+	s.giveCookie(w, r)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = io.WriteString(w, "hearth is running. APIs: POST /v1/messages, POST /v1/chat/completions, POST /v1/responses, GET /v1/models; state: GET /health, GET /v1/status\n")
+	_, _ = io.WriteString(w, "hearth is running. APIs: POST /v1/messages, POST /v1/chat/completions, POST /v1/responses, GET /v1/models; state: GET /health, GET /v1/status; models: GET /hearth/models\n")
 }
 
 // cleanPath undoes what base URLs do to paths: doubled slashes, a slash at the end, the version twice.

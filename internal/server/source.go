@@ -158,7 +158,7 @@ func (s *Server) checkSource(next http.Handler) http.Handler {
 
 func preflight(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
-	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS")
+	h.Set("Access-Control-Allow-Methods", "GET, POST, PUT, DELETE, OPTIONS")
 	if want := r.Header.Get("Access-Control-Request-Headers"); want != "" {
 		h.Set("Access-Control-Allow-Headers", want)
 	}

@@ -240,14 +240,19 @@ func (s *Server) mountMonitor(mux *http.ServeMux) {
 	}))
 	wire.Handle(mux, "", "/cache", wire.Method(s.fail, http.MethodDelete, func(w http.ResponseWriter, r *http.Request) {
 		c, err := s.clear(r.Context(), wire.InfoFrom(r.Context()))
-		var e *chat.Error
-		switch {
-		case err == nil:
-			wire.WriteJSON(w, http.StatusOK, c)
-		case errors.As(err, &e):
-			s.fail(w, r, e)
-		default:
-			s.fail(w, r, &chat.Error{Kind: chat.Overloaded, Msg: "the cache cannot be cleared now: " + err.Error(), Err: err})
+		if err = uncleared(err); err != nil {
+			s.fail(w, r, chat.AsError(err))
+			return
 		}
+		wire.WriteJSON(w, http.StatusOK, c)
 	}))
+}
+
+// uncleared is err as clients get it.
+func uncleared(err error) error {
+	var e *chat.Error
+	if err == nil || errors.As(err, &e) {
+		return err
+	}
+	return &chat.Error{Kind: chat.Overloaded, Msg: "the cache cannot be cleared now: " + err.Error(), Err: err}
 }

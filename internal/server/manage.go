@@ -1,0 +1,167 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+
+	"hearth/internal/chat"
+	"hearth/internal/wire"
+)
+
+// Manager is what the routes under /hearth/ are about. Errors that are no *chat.Error are the server's fault.
+type Manager interface {
+	// Models are all that the server knows of: loaded ones, and those on the disk, whole or not.
+	Models(ctx context.Context) ([]Managed, error)
+	// Remove removes a model from the disk; revision may be "".
+	Remove(ctx context.Context, model, revision string) (Removed, error)
+	Aliases(ctx context.Context) ([]Alias, error)
+	SetAlias(ctx context.Context, a Alias) error
+	RemoveAlias(ctx context.Context, name string) error
+}
+
+// Managed is a model of GET /hearth/models.
+type Managed struct {
+	ID        string   `json:"id"`
+	Loaded    bool     `json:"loaded"`
+	Default   bool     `json:"default,omitempty"` // the model of the command line
+	Kind      string   `json:"kind"`              // chat, completion, embedding, rerank
+	Context   int      `json:"context,omitempty"` // tokens, of a loaded one
+	State     string   `json:"state"`             // whole, half-downloaded, unusable
+	Reason    string   `json:"reason,omitempty"`  // of a state that is not whole
+	Missing   []string `json:"missing,omitempty"` // files
+	Folder    string   `json:"folder,omitempty"`  // "" for the embedded one
+	Revision  string   `json:"revision,omitempty"`
+	ModelType string   `json:"model_type,omitempty"`
+	Bits      int      `json:"bits,omitempty"`
+	Bytes     int64    `json:"bytes,omitempty"` // of weights
+}
+
+// Removed is the answer to DELETE /hearth/models.
+type Removed struct {
+	ID       string   `json:"id"`
+	Revision string   `json:"revision,omitempty"`
+	Bytes    int64    `json:"freed_bytes"`
+	Kept     int      `json:"kept_files"`      // that something else links
+	Left     []string `json:"other_revisions"` // that stay
+}
+
+// Alias is a further name of a model.
+type Alias struct {
+	Name    string `json:"name"`
+	Model   string `json:"model"`
+	Builtin bool   `json:"builtin"`
+}
+
+// mountManage registers the routes of the manager.
+func (s *Server) mountManage(mux *http.ServeMux) {
+	m := s.o.Manager
+	handle := func(path string, handlers map[string]func(*http.Request) (any, error)) {
+		all := map[string]http.HandlerFunc{}
+		for method, h := range handlers {
+			all[method] = func(w http.ResponseWriter, r *http.Request) {
+				body, err := h(r)
+				if err != nil {
+					s.fail(w, r, chat.AsError(err))
+					return
+				}
+				wire.WriteJSON(w, http.StatusOK, body)
+			}
+		}
+		mux.Handle(managePrefix+path, s.checkOperator(wire.Methods(s.fail, all)))
+	}
+	handle("models", map[string]func(*http.Request) (any, error){
+		http.MethodGet: func(r *http.Request) (any, error) {
+			list, err := m.Models(r.Context())
+			return map[string]any{"models": nonNil(list)}, err
+		},
+		http.MethodDelete: func(r *http.Request) (any, error) {
+			var q struct{ Model, Revision string }
+			if err := readManage(r, &q, "model"); err != nil {
+				return nil, err
+			}
+			return m.Remove(r.Context(), q.Model, q.Revision)
+		},
+	})
+	aliases := func(r *http.Request) (any, error) {
+		list, err := m.Aliases(r.Context())
+		return map[string]any{"aliases": nonNil(list)}, err
+	}
+	handle("aliases", map[string]func(*http.Request) (any, error){
+		http.MethodGet: aliases,
+		http.MethodPut: func(r *http.Request) (any, error) {
+			var q struct{ Name, Model string }
+			if err := readManage(r, &q, "name", "model"); err != nil {
+				return nil, err
+			}
+			if err := m.SetAlias(r.Context(), Alias{Name: q.Name, Model: q.Model}); err != nil {
+				return nil, err
+			}
+			return aliases(r)
+		},
+		http.MethodDelete: func(r *http.Request) (any, error) {
+			var q struct{ Name string }
+			if err := readManage(r, &q, "name"); err != nil {
+				return nil, err
+			}
+			if err := m.RemoveAlias(r.Context(), q.Name); err != nil {
+				return nil, err
+			}
+			return aliases(r)
+		},
+	})
+	if s.o.Monitor != nil {
+		handle("cache", map[string]func(*http.Request) (any, error){
+			http.MethodGet: func(*http.Request) (any, error) { return s.o.Monitor.CacheStats(), nil },
+			http.MethodDelete: func(r *http.Request) (any, error) {
+				c, err := s.o.Monitor.ClearCache(r.Context())
+				return c, uncleared(err)
+			},
+		})
+	}
+}
+
+// nonNil is list, which JSON writes as an array even where it is empty.
+func nonNil[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+// maxManage bounds the body of a request for these routes, in bytes.
+const maxManage = 64 << 10
+
+// readManage reads a JSON object of strings into q. Fields that q does not have are refused, and so is one of need that is empty.
+func readManage(r *http.Request, q any, need ...string) error {
+	text, err := io.ReadAll(io.LimitReader(r.Body, maxManage+1))
+	if err != nil {
+		return chat.Invalidf("", "the body cannot be read: %v", err)
+	}
+	if len(text) > maxManage {
+		return &chat.Error{Kind: chat.TooLarge, Msg: "the body is larger than 65,536 bytes"}
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(text, &fields); err != nil {
+		return chat.Invalidf("", "the body must be a JSON object with %s", wire.Quote(need[0]))
+	}
+	for _, name := range need {
+		var s string
+		if json.Unmarshal(fields[name], &s) != nil || s == "" {
+			return chat.Invalidf(name, "a text is needed here")
+		}
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	var wrong *json.UnmarshalTypeError
+	switch err := d.Decode(q); {
+	case errors.As(err, &wrong):
+		return chat.Invalidf(wrong.Field, "this must be a text, not %s", wrong.Value)
+	case err != nil:
+		return chat.Invalidf("", "%s", wire.Clip(err.Error(), 200))
+	}
+	return nil
+}
