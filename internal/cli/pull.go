@@ -29,7 +29,7 @@ import (
 func newPullCmd() *cobra.Command {
 	var force, asJSON bool
 	cmd := &cobra.Command{
-		Use:   "pull ORG/NAME[@REVISION]",
+		Use:   "pull ORG/NAME[@REVISION] | ALIAS",
 		Short: "Fetch a model from the hub",
 		Long: `pull fetches a model from the Hugging Face hub, or another that speaks as it does (--hf-endpoint), into the cache that
 Hugging Face's own clients have, too: what they have fetched is there for hearth, and the other way round. It fetches only what
@@ -58,7 +58,11 @@ next pull goes on there. A model that is on disk is brought up to date.`,
 		if asJSON {
 			p.events = json.NewEncoder(cmd.OutOrStdout())
 		}
-		e, err := p.pull(ctx, args[0], nil)
+		name := args[0]
+		if model, ok := roots(cfg).Aliases.Lookup(name); ok {
+			name = model
+		}
+		e, err := p.pull(ctx, name, nil)
 		if err != nil || asJSON {
 			return err
 		}

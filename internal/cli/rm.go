@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -57,7 +56,7 @@ func removeModel(cmd *cobra.Command, on *hub.Roots, name string, yes, force bool
 	if err != nil {
 		return err
 	}
-	if e.Repo == "" && !strings.HasPrefix(filepath.Base(e.Dir), "models--") {
+	if putByOthers(&e) {
 		if !force || name != e.Dir {
 			return console.Hintf(fmt.Errorf("%s is in no cache: hearth has not put it there", regular.Clip(e.Dir)), "to remove the folder: hearth rm --force %s", regular.Clip(e.Dir))
 		}

@@ -34,6 +34,7 @@ type serving struct {
 
 	models *catalog.Catalog
 	store  *store.Store // of responses
+	token  string       // of who may manage the models
 
 	served, loaded chan error // how serving and loading have ended, once each
 	shown, ready   bool       // the first lines are printed; the models are loaded
@@ -43,7 +44,7 @@ type serving struct {
 func serve(ctx context.Context, cfg *config.Config, p *puller, stdout, stderr io.Writer) error {
 	ctx, stop := untilSignal(ctx)
 	defer stop()
-	s := &serving{cfg: cfg, puller: p, stdout: stdout, stderr: stderr, served: make(chan error, 1), loaded: make(chan error, 1)}
+	s := &serving{cfg: cfg, puller: p, stdout: stdout, stderr: stderr, token: newToken(), served: make(chan error, 1), loaded: make(chan error, 1)}
 	if err := s.listen(ctx); err != nil {
 		return err
 	}
@@ -119,6 +120,7 @@ func (s *serving) start(ctx context.Context) {
 	opts := serverOptions(s.cfg, s.models, s.store, s.log)
 	opts.Network = public(s.listeners)
 	opts.Encoders = s.models
+	opts.Manager, opts.Token = manager{roots(s.cfg), s.models}, s.token
 	if s.tells() {
 		opts.Perf = s.stderr
 	}
@@ -136,7 +138,7 @@ func (s *serving) tells() bool { return level(s.cfg.LogLevel) <= slog.LevelInfo 
 
 // announce says where hearth launch finds the server, and returns what takes it back.
 func (s *serving) announce() (withdraw func()) {
-	about := &state{PID: os.Getpid(), URL: baseURL(s.listeners[0]), Model: s.models.ID(), Demo: s.src.Demo(), Started: time.Now()}
+	about := &state{PID: os.Getpid(), URL: baseURL(s.listeners[0]), Model: s.models.ID(), Demo: s.src.Demo(), Token: s.token, Started: time.Now()}
 	about.setKey(s.cfg)
 	if small := s.models.Small(); small != nil {
 		about.Small = small.ID()

@@ -26,6 +26,7 @@ type state struct {
 	Key     string    `json:"key,omitempty"`
 	KeyOf   string    `json:"key_of,omitempty"` // whose Key is, where there are several
 	Locked  bool      `json:"locked,omitempty"` // a key is asked for, if only such as the server knows the hashes of
+	Token   string    `json:"token,omitempty"`  // for the routes under /hearth/
 	Started time.Time `json:"started"`
 }
 

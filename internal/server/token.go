@@ -29,9 +29,9 @@ func equal(a, b string) bool {
 // hasToken reports a caller who shows the token made at start: who can read the file that holds it.
 func (s *Server) hasToken(r *http.Request) bool { return equal(credential(r.Header), s.o.Token) }
 
-// hasCookie reports a page that this server has served itself. A browser sends the cookie for every port of a host, so the origin
-// is looked at too: by Sec-Fetch-Site and Origin, one of which browsers send with whatever may change something. Forms cannot send
-// JSON.
+// hasCookie reports a page that this server has served itself. A browser sends the cookie for every port of a host, so the
+// origin is looked at too: by Sec-Fetch-Site and Origin, one of which browsers send with whatever may change something. Forms
+// cannot send JSON.
 func (s *Server) hasCookie(r *http.Request) bool {
 	c, err := r.Cookie(tokenCookie)
 	if err != nil || !equal(c.Value, s.o.Token) || !s.guard.sure(r.Host) || !sameOrigin(r) {
@@ -71,8 +71,9 @@ func (s *Server) giveCookie(w http.ResponseWriter, r *http.Request) {
 // manages reports requests for the routes that want more than to come from this machine.
 func manages(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, managePrefix) }
 
-// checkManage refuses callers of these routes who show neither the token, nor its cookie, nor a key where there are some. It comes
-// before the guard: whoever has none of them is told no more than that. Preflights, which cannot have any, are the guard's.
+// checkManage refuses callers of these routes who show neither the token, nor its cookie, nor a key where there are some. It
+// comes before the guard: whoever has none of them is told no more than that. Preflights, which cannot have any, are the
+// guard's.
 func (s *Server) checkManage(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		preflights := r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != ""

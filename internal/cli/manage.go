@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"path/filepath"
+	"strings"
+
+	"hearth/internal/catalog"
+	"hearth/internal/chat"
+	"hearth/internal/hub"
+	"hearth/internal/regular"
+	"hearth/internal/server"
+)
+
+// newToken makes the token of a server: nobody guesses it.
+func newToken() string { return rand.Text() }
+
+// manager is what the server's routes under /hearth/ are about.
+type manager struct {
+	on     *hub.Roots
+	models *catalog.Catalog
+}
+
+// Models implements server.Manager.
+func (m manager) Models(ctx context.Context) ([]server.Managed, error) {
+	entries, err := m.on.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []server.Managed
+	at := map[string]int{} // by folder
+	for i := range entries {
+		e := lineOf(&entries[i])
+		at[e.Folder] = len(all)
+		all = append(all, server.Managed{ID: e.ID, Kind: e.Kind, State: string(e.State), Reason: e.Reason, Missing: e.Missing, Folder: e.Folder,
+			Revision: e.Revision, ModelType: e.ModelType, Bits: e.Bits, Bytes: e.Bytes})
+	}
+	for _, e := range m.models.Entries() {
+		d := e.Model()
+		i, ok := at[d.Path]
+		if !ok {
+			i = len(all)
+			all = append(all, server.Managed{State: string(hub.Whole), Folder: d.Path})
+		}
+		s := &all[i]
+		s.ID, s.Loaded, s.Default, s.Context, s.Kind = d.ID, e.Ready(), e.Role == catalog.Main, d.Context, string(d.Kind)
+		if s.Kind == "" {
+			s.Kind = "chat"
+		}
+	}
+	return all, nil
+}
+
+// refused is err as clients get it: what they did wrong, and what to do.
+func refused(err error) error {
+	var missing *hub.NotFoundError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &missing):
+		return &chat.Error{Kind: chat.NotFound, Param: "model", Code: "model_not_found", Msg: err.Error() + "; " + catalog.Missing(missing), Err: err}
+	}
+	return &chat.Error{Kind: chat.Invalid, Msg: regular.Short(err).Error(), Err: err}
+}
+
+// Remove implements server.Manager. Only models of caches go: others are somebody's own folders.
+func (m manager) Remove(_ context.Context, model, revision string) (server.Removed, error) {
+	name := model
+	if revision != "" {
+		name += "@" + revision
+	}
+	e, err := m.on.Find(name)
+	if err != nil {
+		return server.Removed{}, refused(err)
+	}
+	if putByOthers(&e) {
+		return server.Removed{}, chat.Invalidf("model", "%s is in no cache: hearth has not put it there, and removes it on the command line only: hearth rm --force", regular.Clip(e.Dir))
+	}
+	p, err := m.on.PlanRemoval(e)
+	if err == nil {
+		err = m.on.Remove(p)
+	}
+	if err != nil {
+		return server.Removed{}, refused(err)
+	}
+	return server.Removed{ID: e.ID, Revision: e.Revision, Bytes: p.Bytes, Kept: p.Kept, Left: append([]string{}, p.Left...)}, nil
+}
+
+// putByOthers reports models that are in no cache: somebody has put them there.
+func putByOthers(e *hub.Entry) bool {
+	return e.Repo == "" && !strings.HasPrefix(filepath.Base(e.Dir), "models--")
+}
+
+// Aliases implements server.Manager.
+func (m manager) Aliases(context.Context) ([]server.Alias, error) {
+	all, err := m.on.Aliases.List()
+	var out []server.Alias
+	for _, a := range all {
+		out = append(out, server.Alias(a))
+	}
+	return out, err
+}
+
+// SetAlias implements server.Manager. A folder must be one that models are looked for in.
+func (m manager) SetAlias(_ context.Context, a server.Alias) error {
+	if catalog.Reserved(a.Name) {
+		return chat.Invalidf("name", "%s has a meaning of its own", regular.Quote(a.Name))
+	}
+	if filepath.IsAbs(a.Model) {
+		if _, err := m.on.Find(a.Model); err != nil {
+			return refused(err)
+		}
+	}
+	return refused(m.on.Aliases.Set(a.Name, a.Model))
+}
+
+// RemoveAlias implements server.Manager.
+func (m manager) RemoveAlias(_ context.Context, name string) error {
+	err := m.on.Aliases.Remove(name)
+	if errors.Is(err, hub.ErrNoAlias) {
+		return &chat.Error{Kind: chat.NotFound, Param: "name", Msg: err.Error()}
+	}
+	return refused(err)
+}
