@@ -3,6 +3,9 @@
 // for each model: the main one, a small one beside it, those that embed or rank. Package cli makes one; server and wire see it as
 // chat.Models and chat.Encoders. It never picks a concrete backend and never reads a request.
 //
+// The models that the server was started with are loaded by Load and stay. Those on disk are loaded when a request names them,
+// one at a time, and go when nobody has used them for a while, or when another one needs their memory (policy.go).
+//
 // Life: New and what is to be beside, then Load once, then Open from any goroutine, then Close. Open waits while the model loads,
 // so a server may listen before it is ready.
 package catalog
@@ -11,11 +14,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
+	"time"
 
+	"hearth/internal/budget"
 	"hearth/internal/chat"
 	"hearth/internal/config"
 	"hearth/internal/embed"
+	"hearth/internal/engine"
 	"hearth/internal/model"
 )
 
@@ -31,6 +38,25 @@ type Catalog struct {
 	closing sync.Once
 	telling sync.Mutex
 	told    map[string]bool // under telling
+
+	// Of models that are loaded on demand; see AddDisk.
+	disk    Disk // nil: there are none
+	idle    time.Duration
+	now     func() time.Time
+	bs      Backends       // set before open
+	going   sync.WaitGroup // loads, unloads, and looks at the disk
+	looking sync.Mutex     // held by who looks at the disk
+
+	mu       sync.Mutex // never held while a model is loaded or freed, or the disk is looked at
+	open     bool       // the models of the command line are loaded
+	closed   bool
+	found    []*Entry // that somebody has seen
+	listed   []*Entry // of those, that were on disk when it was looked at last
+	byName   map[string]*Entry
+	looked   time.Time    // when that was
+	switched time.Time    // when models went for another one last
+	past     engine.Stats // of models that have gone
+	timer    *time.Timer  // of the next decision
 }
 
 var (
@@ -42,7 +68,7 @@ var (
 func New(src *Source, cfg *config.Config) *Catalog {
 	main := newEntry(Main, src, Settings(src, cfg), model.Generates)
 	main.names.any, main.names.guess = cfg.AnyModel, !cfg.StrictModels
-	return &Catalog{cfg: cfg, entries: []*Entry{main}}
+	return &Catalog{cfg: cfg, entries: []*Entry{main}, now: time.Now}
 }
 
 // Settings is cfg with what its file says of the model of src.
@@ -83,7 +109,7 @@ func (c *Catalog) addEncoder(src *Source, kind model.Kind) {
 
 func (c *Catalog) main() *Entry { return c.entries[0] }
 
-// Entries are the models, the main one first.
+// Entries are the models of the command line, the main one first.
 func (c *Catalog) Entries() []*Entry { return c.entries }
 
 // Main is the entry of the main model.
@@ -128,7 +154,16 @@ func (c *Catalog) Load(bs Backends) error {
 			e.end(err)
 			continue
 		}
-		err = e.load(bs, disk)
+		err = e.load(context.Background(), bs, disk)
+	}
+	if err == nil && c.disk != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if bs.Memory == nil {
+			bs.Memory = budget.New(budget.Readers{}, 0)
+		}
+		c.bs, c.open = bs, true
+		c.step()
 	}
 	return err
 }
@@ -139,7 +174,7 @@ func (c *Catalog) Open(ctx context.Context, name string) (chat.Generator, error)
 	if err != nil {
 		return nil, err
 	}
-	m, err := e.wait(ctx)
+	m, err := c.acquire(ctx, e)
 	switch {
 	case err != nil:
 		return nil, err
@@ -165,26 +200,45 @@ func (c *Catalog) openEncoder(ctx context.Context, name string, kind chat.ModelK
 	if err != nil {
 		return nil, err
 	}
-	m, err := e.wait(ctx)
-	if err != nil {
+	m, err := c.acquire(ctx, e)
+	switch {
+	case err != nil:
 		return nil, err
+	case m.enc == nil || m.Model().Kind != kind: // its folder said otherwise before it was loaded
+		return nil, c.refuse(name, kind, m.Model().Kind, nil)
 	}
 	return m.enc.service, nil
 }
 
-// List implements chat.Models. The context of a model that loads is unknown, 0.
+// List implements chat.Models: the models of the command line, the main one first, then those on disk. The context of a model
+// that loads is unknown, 0.
 func (c *Catalog) List() []chat.Model {
+	c.look(context.Background(), listAge)
 	var list []chat.Model
-	for _, e := range c.entries {
+	for _, e := range c.all() {
 		list = append(list, e.Model())
 	}
 	return list
 }
 
+// all are the models that can be served.
+func (c *Catalog) all() []*Entry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Concat(c.entries, c.listed)
+}
+
+// every is each entry that there is, also of a model that is on disk no more.
+func (c *Catalog) every() []*Entry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Concat(c.entries, c.found)
+}
+
 // Warnings are those of the folders of all models that are loaded.
 func (c *Catalog) Warnings() []Warning {
 	var all []Warning
-	for _, e := range c.entries {
+	for _, e := range c.every() {
 		if m := e.loaded(); m != nil {
 			all = append(all, m.warnings...)
 		}
@@ -216,6 +270,7 @@ func (c *Catalog) tell(name, id string) {
 func (c *Catalog) Close() error {
 	var errs []error
 	c.closing.Do(func() {
+		errs = append(errs, c.closeOnDemand())
 		for i := len(c.entries) - 1; i >= 0; i-- {
 			errs = append(errs, c.entries[i].close())
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hearth/internal/backend"
+	"hearth/internal/budget"
 	"hearth/internal/chat"
 	"hearth/internal/config"
 	"hearth/internal/embed"
@@ -23,6 +24,7 @@ type Encoder struct {
 	checkpoint *model.Checkpoint
 	backend    backend.Backend
 	away       *remote.Encoder // in the place of backend, where the model runs in another process
+	share      *budget.Share   // nil: it has none
 	runs       Runs
 	took       time.Duration
 }
@@ -40,10 +42,10 @@ func encodes(src *Source) bool {
 
 // openEncoder reads the model of src and starts its service, under the name id. kind is the wanted use; Generates: what the
 // folder says.
-func openEncoder(src *Source, cfg *config.Config, id string, kind model.Kind, bs Backends) (*Encoder, []Warning, error) {
+func openEncoder(ctx context.Context, src *Source, cfg *config.Config, id string, kind model.Kind, bs Backends) (*Encoder, []Warning, error) {
 	start := time.Now()
 	e := &Encoder{}
-	warnings, err := e.open(src, cfg, id, kind, bs)
+	warnings, err := e.open(ctx, src, cfg, id, kind, bs)
 	if err != nil {
 		return nil, nil, errors.Join(err, e.close())
 	}
@@ -51,10 +53,11 @@ func openEncoder(src *Source, cfg *config.Config, id string, kind model.Kind, bs
 	return e, warnings, nil
 }
 
-func (e *Encoder) open(src *Source, cfg *config.Config, id string, kind model.Kind, bs Backends) (_ []Warning, err error) {
+func (e *Encoder) open(ctx context.Context, src *Source, cfg *config.Config, id string, kind model.Kind, bs Backends) (_ []Warning, err error) {
 	if e.checkpoint, err = model.OpenCheckpoint(src.FS, src.Where); err != nil {
 		return nil, err
 	}
+	e.checkpoint.Stop = ctx.Err
 	if kind == model.Generates && cfg.AdapterPath != "" {
 		return nil, &model.LoadError{What: "adapter", Where: cfg.AdapterPath, Problem: "adapters of models that embed or rank are not supported",
 			Hint: "fuse it into the model first"}
@@ -77,6 +80,9 @@ func (e *Encoder) open(src *Source, cfg *config.Config, id string, kind model.Ki
 		Tokenizer: tok,
 		MaxTokens: cfg.EmbeddingMaxLength, Truncate: cfg.EmbeddingOverflow == "truncate",
 		StepRows: embed.StepRows, MaxWaiting: cfg.MaxQueue,
+	}
+	if e.share, err = bs.ask(src, budget.Use{Weights: WeightBytes(src.FS)}); err != nil {
+		return nil, err
 	}
 	if err := e.place(src, cfg, bs, p, &c); err != nil {
 		return nil, err
@@ -173,6 +179,9 @@ func (e *Encoder) close() error {
 	}
 	if e.checkpoint != nil {
 		errs = append(errs, e.checkpoint.Close())
+	}
+	if e.share != nil {
+		e.share.Close()
 	}
 	return errors.Join(errs...)
 }

@@ -173,7 +173,7 @@ func TestEncoderLoadErrors(t *testing.T) {
 		"too long":                 {encoderSource(t, "a", false), &short, model.Embeds, "the model has 40 positions"},
 	} {
 		e := newEntry(Beside, c.src, c.cfg, c.kind)
-		err := e.load(backends(), nil)
+		err := e.load(t.Context(), backends(), nil)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v", name, err)
 		}
@@ -193,7 +193,7 @@ func TestEncoderOfChatModel(t *testing.T) {
 	src := &Source{ID: "demo", Where: "demo", FS: demo.FS()}
 	for kind, want := range map[model.Kind]chat.ModelKind{model.Embeds: chat.Embeds, model.Ranks: chat.Ranks} {
 		e := newEntry(Beside, src, config.Default(), kind)
-		err := e.load(backends(), nil)
+		err := e.load(t.Context(), backends(), nil)
 		switch {
 		case err != nil && strings.Contains(err.Error(), "the model generates text"): // its vocabulary need not have both words
 		case err != nil:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"hearth/internal/chat"
@@ -19,9 +20,10 @@ import (
 type Role uint8
 
 const (
-	Main   Role = iota // the model of the command line
-	Small              // the one beside it for side work
-	Beside             // one that embeds or ranks
+	Main     Role = iota // the model of the command line
+	Small                // the one beside it for side work
+	Beside               // one that embeds or ranks
+	OnDemand             // one on disk, for requests that name it
 )
 
 // Entry is a model of the table: its names, where it comes from, what it is for and what has become of it.
@@ -36,6 +38,17 @@ type Entry struct {
 	known chan struct{} // closed when the model's text side is known to work; see Catalog.Known
 	base  bool          // set before known is closed: the model has no chat template
 	loading
+	current atomic.Pointer[resident] // nil: it is not loaded
+	lastUse atomic.Int64             // in Unix nanoseconds; 0: never
+	onDemand
+}
+
+// used is when a request used the model last; zero: never.
+func (e *Entry) used() time.Time {
+	if n := e.lastUse.Load(); n != 0 {
+		return time.Unix(0, n)
+	}
+	return time.Time{}
 }
 
 func newEntry(role Role, src *Source, cfg *config.Config, kind model.Kind) *Entry {
@@ -46,11 +59,10 @@ func newEntry(role Role, src *Source, cfg *config.Config, kind model.Kind) *Entr
 // ID is what the model is called towards clients.
 func (e *Entry) ID() string { return e.names.id() }
 
-// loading is how the load of a model goes. It ends once.
+// loading is how the load of a model that stays goes. It ends once.
 type loading struct {
-	done  chan struct{} // closed when it has ended
-	model *resident     // set before done is closed, like err; nil with an error
-	err   error
+	done chan struct{} // closed when it has ended
+	err  error         // set before done is closed
 }
 
 // end ends the load, or stands for one that is never begun.
@@ -59,30 +71,33 @@ func (l *loading) end(err error) {
 	close(l.done)
 }
 
-// Ready reports whether the model is loaded.
-func (l *loading) Ready() bool { return l.loaded() != nil }
-
-// loaded is the model, nil until Ready.
-func (l *loading) loaded() *resident {
+// failure is how the load has failed, nil while it goes on.
+func (l *loading) failure() error {
 	select {
 	case <-l.done:
-		return l.model
+		return l.err
 	default:
 		return nil
 	}
 }
 
+// Ready reports whether the model is loaded.
+func (e *Entry) Ready() bool { return e.loaded() != nil }
+
+// loaded is the model, nil while it is not loaded.
+func (e *Entry) loaded() *resident { return e.current.Load() }
+
 // wait waits until the model is loaded. Errors are ctx's, and a *chat.Error where it cannot be.
-func (l *loading) wait(ctx context.Context) (*resident, error) {
+func (e *Entry) wait(ctx context.Context) (*resident, error) {
 	select {
-	case <-l.done:
+	case <-e.done:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if l.err != nil {
-		return nil, &chat.Error{Kind: chat.Internal, Msg: "the model could not be loaded; see the server's log", Err: l.err}
+	if e.err != nil {
+		return nil, &chat.Error{Kind: chat.Internal, Msg: "the model could not be loaded; see the server's log", Err: e.err}
 	}
-	return l.model, nil
+	return e.current.Load(), nil
 }
 
 // resident is a model that is loaded: it generates, or it embeds or ranks.
@@ -95,25 +110,27 @@ type resident struct {
 }
 
 // load reads the model and starts what runs it.
-func (e *Entry) load(bs Backends, disk *DiskCache) (err error) {
-	e.model, err = e.open(bs, disk)
+func (e *Entry) load(ctx context.Context, bs Backends, disk *DiskCache) error {
+	m, err := e.open(ctx, bs, disk)
+	e.current.Store(m)
 	e.end(err)
 	return err
 }
 
-func (e *Entry) open(bs Backends, disk *DiskCache) (m *resident, err error) {
+// open reads the model. When ctx ends it reads no further.
+func (e *Entry) open(ctx context.Context, bs Backends, disk *DiskCache) (m *resident, err error) {
 	m = &resident{}
 	switch {
 	case e.kind != model.Generates:
-		m.enc, m.warnings, err = openEncoder(e.src, e.cfg, e.ID(), e.kind, bs)
+		m.enc, m.warnings, err = openEncoder(ctx, e.src, e.cfg, e.ID(), e.kind, bs)
 	case e.cfg.Script != "":
 		m.script = e.cfg.Script
 		m.gen, m.warnings, err = openScripted(e.src, e.cfg, e.ID(), bs.Warn)
 	case encodes(e.src):
 		e.setKnown(false) // it has no template
-		m.enc, m.warnings, err = openEncoder(e.src, e.cfg, e.ID(), model.Generates, bs)
+		m.enc, m.warnings, err = openEncoder(ctx, e.src, e.cfg, e.ID(), model.Generates, bs)
 	default:
-		m.weights, m.gen, m.warnings, err = openLocal(e.src, e.cfg, e.ID(), bs, disk, e.setKnown)
+		m.weights, m.gen, m.warnings, err = openLocal(ctx, e.src, e.cfg, e.ID(), bs, disk, e.setKnown)
 	}
 	if err != nil {
 		return nil, err
@@ -121,17 +138,25 @@ func (e *Entry) open(bs Backends, disk *DiskCache) (m *resident, err error) {
 	return m, nil
 }
 
+// setKnown is for models that stay: the others are known when they are loaded.
 func (e *Entry) setKnown(base bool) {
-	e.base = base
-	close(e.known)
+	if e.Role != OnDemand {
+		e.base = base
+		close(e.known)
+	}
 }
 
 // Model describes the model; while it loads its context is unknown.
 func (e *Entry) Model() chat.Model {
-	if m := e.loaded(); m != nil {
-		return m.Model()
+	if r := e.loaded(); r != nil {
+		m := r.Model()
+		m.State = chat.Loaded
+		return m
 	}
-	m := chat.Model{ID: e.ID(), Path: e.src.Path, Created: e.src.Created}
+	if e.Role == OnDemand {
+		return e.asleep()
+	}
+	m := chat.Model{ID: e.ID(), Path: e.src.Path, Created: e.src.Created, State: chat.Loading}
 	switch e.kind {
 	case model.Embeds:
 		m.Kind = chat.Embeds
@@ -269,7 +294,7 @@ func (e *Entry) close() error {
 	if e.err != nil {
 		return nil // load has freed what there was
 	}
-	return e.model.close()
+	return e.current.Swap(nil).close()
 }
 
 func (m *resident) close() error {

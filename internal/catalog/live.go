@@ -3,25 +3,29 @@ package catalog
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"hearth/internal/engine"
 	"hearth/internal/kv"
 )
 
-// Stats gives the sums of all engines' figures.
+// Stats gives the sums of all engines' figures; those that count since the start have also what models did that have gone.
 func (c *Catalog) Stats() engine.Stats {
+	c.mu.Lock()
+	defer c.mu.Unlock() // none goes meanwhile, and is missed or counted twice
 	sum := c.main().Stats()
-	for _, e := range c.entries[1:] {
+	for _, e := range slices.Concat(c.entries[1:], c.found) {
 		s := e.Stats()
 		sum.Add(&s)
 	}
+	sum.AddCounts(&c.past)
 	return sum
 }
 
 // Live lists what waits and runs, model after model.
 func (c *Catalog) Live() []engine.Live {
 	var all []engine.Live
-	for _, e := range c.entries {
+	for _, e := range c.every() {
 		all = append(all, e.loaded().live()...)
 	}
 	return all
@@ -30,9 +34,9 @@ func (c *Catalog) Live() []engine.Live {
 // WeightBytes is the size of the loaded weights of models that generate, and of the main one whatever it does.
 func (c *Catalog) WeightBytes() int64 {
 	var sum int64
-	for _, e := range c.entries {
-		if e.Role != Beside {
-			sum += e.loaded().bytes()
+	for _, e := range c.every() {
+		if m := e.loaded(); m != nil && (m.enc == nil || e.Role == Main) {
+			sum += m.bytes()
 		}
 	}
 	return sum
@@ -41,7 +45,7 @@ func (c *Catalog) WeightBytes() int64 {
 // Stored is what is stored under one salt.
 func (c *Catalog) Stored(salt kv.Salt) engine.Stored {
 	var sum engine.Stored
-	for _, e := range c.entries {
+	for _, e := range c.every() {
 		if w := e.Weights(); w != nil {
 			sum = sum.Plus(w.Engine.Stored(salt))
 		}
@@ -73,7 +77,7 @@ func (c *Catalog) DropSalt(ctx context.Context, salt kv.Salt) (engine.Stored, er
 func (c *Catalog) drop(of func(*resident) (engine.Stored, error)) (engine.Stored, error) {
 	var sum engine.Stored
 	var errs []error
-	for _, e := range c.entries {
+	for _, e := range c.every() {
 		if m := e.loaded(); m != nil && m.weights != nil {
 			s, err := of(m)
 			sum, errs = sum.Plus(s), append(errs, err)

@@ -34,6 +34,8 @@ type Backends struct {
 	Memory *budget.Machine
 	// Warn, if set, gets a line when something goes wrong with a model in this process; called from any goroutine.
 	Warn func(line string)
+
+	demand *demand // nil: the model stays
 }
 
 // open makes the configured backend, or with auto the first that can be made.
@@ -190,7 +192,7 @@ func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 	if _, err = deviceRoom(w.backend, cfg, WeightBytes(src.FS)); err != nil {
 		return nil, fmt.Errorf("load model: %s: %w", c.Where, err)
 	}
-	if err := w.ask(src, bs.Memory); err != nil {
+	if w.share, err = bs.ask(src, budget.Use{Weights: cmp.Or(w.storage.taken, WeightBytes(src.FS))}); err != nil {
 		return nil, err
 	}
 	if w.loaded, err = c.Load(w.backend, opts); err != nil {

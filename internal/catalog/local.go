@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,8 +18,8 @@ import (
 )
 
 // openLocal loads a whole model: its text side first, where most broken folders show at once, then its weights.
-// In between it calls known, which is told of a base model.
-func openLocal(src *Source, cfg *config.Config, id string, bs Backends, disk *DiskCache, known func(base bool)) (*Weights, chat.Generator, []Warning, error) {
+// In between it calls known, which is told of a base model. When ctx ends it reads no further.
+func openLocal(ctx context.Context, src *Source, cfg *config.Config, id string, bs Backends, disk *DiskCache, known func(base bool)) (*Weights, chat.Generator, []Warning, error) {
 	if err := checkParsers(cfg); err != nil {
 		return nil, nil, nil, err
 	}
@@ -26,6 +27,7 @@ func openLocal(src *Source, cfg *config.Config, id string, bs Backends, disk *Di
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	c.Stop = ctx.Err
 	text, err := openText(src, cfg, c)
 	if err != nil {
 		return nil, nil, nil, errors.Join(err, c.Close())

@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,18 +43,45 @@ func cacheBudget(cfg *config.Config, weights, machine int64) (int64, error) {
 	return most, nil
 }
 
-// ask takes a share of a machine's memory for the weights; state and steps grow in it as they need. nil: none.
-func (w *Weights) ask(src *Source, m *budget.Machine) (err error) {
-	if m == nil {
-		return nil
+// demand is what is different where a model is loaded because a request asks for it.
+type demand struct {
+	ctx    context.Context // of the load
+	state  int64           // what it needs beside its weights, as far as that is known before it is loaded
+	step   int64
+	unload func() // has the model go
+	end    func() // ends the use of its share by the load; set with the share
+}
+
+// errNoRoom says that there is no memory now, although there was, as it seemed.
+var errNoRoom = errors.New("there is no memory for it now")
+
+// askTime is how long a load on demand waits for memory that others are giving up, before it is decided anew.
+const askTime = 5 * time.Second
+
+// ask takes a share of the machine's memory for the model of src, in which state and steps grow as they need; nil: there is none.
+func (b Backends) ask(src *Source, need budget.Use) (*budget.Share, error) {
+	if b.Memory == nil {
+		return nil, nil
 	}
-	need := budget.Use{Weights: cmp.Or(w.storage.taken, WeightBytes(src.FS))}
-	w.share, err = m.Ask(context.Background(), budget.Claim{Name: src.ID, Use: need, Pinned: true})
-	var short *budget.ShortError
-	if errors.As(err, &short) {
-		return &model.LoadError{Where: src.Where, Problem: short.Error(), Hint: short.Hint()}
+	d := b.demand
+	if d == nil {
+		share, err := b.Memory.Ask(context.Background(), budget.Claim{Name: src.ID, Use: need, Pinned: true})
+		if short := (*budget.ShortError)(nil); errors.As(err, &short) {
+			return nil, &model.LoadError{Where: src.Where, Problem: short.Error(), Hint: short.Hint()}
+		}
+		return share, err
 	}
-	return err
+	ctx, cancel := context.WithTimeout(d.ctx, askTime)
+	defer cancel()
+	need.State, need.Scratch = max(need.State, d.state), max(need.Scratch, d.step)
+	share, err := b.Memory.Ask(ctx, budget.Claim{Name: src.ID, Use: need, Unload: d.unload})
+	switch {
+	case err == nil:
+		d.end, _ = share.Begin() // it is not idle while it is loaded
+	case d.ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
+		err = errNoRoom
+	}
+	return share, err
 }
 
 // WatchMemory makes prompt caches shrink and idle models go while the system is short of memory, until ctx ends.

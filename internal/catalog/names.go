@@ -143,24 +143,41 @@ func matchGlob(pattern, s string) bool {
 	return false
 }
 
-// find is the entry that a request for text means. Where only the main model is left to be meant, its error is what is told.
+// find is the entry that a request for text means: a model of the command line by a name of its own, one on disk, what clients
+// mean by names that they have built in. Where only the main model is left to be meant, its error is what is told.
 func (c *Catalog) find(ctx context.Context, name string) (*Entry, error) {
 	main := c.main()
-	if name != "" && !main.names.is(name) {
-		for _, e := range c.entries[1:] {
-			if e.names.is(name) {
-				if e.kind != model.Generates {
-					return nil, generatesNothing(e.Model())
-				}
-				return e, nil
+	if name == "" || main.names.is(name) {
+		return main, nil
+	}
+	for _, e := range c.entries[1:] {
+		if e.names.is(name) {
+			if e.kind != model.Generates {
+				return nil, generatesNothing(e.Model())
 			}
-		}
-		if small := c.Small(); small != nil && small.names.isAlias(strings.ToLower(name)) {
-			return small, nil
+			return e, nil
 		}
 	}
-	_, deployment := chat.Deployment(ctx)
-	guessed, err := main.names.find(name, deployment)
+	found, err := c.onDisk(ctx, name, false)
+	if small := c.Small(); found == nil && small != nil && small.names.isAlias(strings.ToLower(name)) {
+		return small, nil
+	}
+	guessed := false
+	if found == nil {
+		_, deployment := chat.Deployment(ctx)
+		if guessed, err = main.names.find(name, deployment); err != nil { // it means no other: the disk may have it since
+			var wrong error
+			if found, wrong = c.onDisk(ctx, name, true); wrong != nil {
+				err = wrong
+			}
+		}
+	}
+	if found != nil {
+		if m := found.Model(); m.Kind == chat.Embeds || m.Kind == chat.Ranks {
+			return nil, generatesNothing(m)
+		}
+		return found, nil
+	}
 	if guessed {
 		c.tell(name, c.ID())
 	}
@@ -186,6 +203,18 @@ func (c *Catalog) findEncoder(ctx context.Context, name string, kind chat.ModelK
 			return nil, c.refuse(name, kind, is, first)
 		}
 		return e, nil
+	}
+	found, err := c.onDisk(ctx, name, false)
+	if found == nil && err == nil && !c.cfg.AnyModel && !c.main().names.is(name) && !slices.ContainsFunc(textAliases, func(a string) bool { return matchGlob(a, name) }) {
+		found, err = c.onDisk(ctx, name, true)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case found != nil && found.Model().Kind != kind:
+		return nil, c.refuse(name, kind, found.Model().Kind, first)
+	case found != nil:
+		return found, nil
 	}
 	main := c.main()
 	generates := main.names.is(name)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hearth/internal/backend"
+	"hearth/internal/budget"
 	"hearth/internal/config"
 	"hearth/internal/demo"
 	"hearth/internal/embed"
@@ -17,6 +18,7 @@ import (
 	"hearth/internal/model"
 	"hearth/internal/regular"
 	"hearth/internal/remote"
+	"hearth/internal/sysmem"
 	"hearth/internal/tier"
 )
 
@@ -92,13 +94,28 @@ func (b Backends) elsewhere(cfg *config.Config, open func(backend string) error)
 // openWeights loads a model where it is to run: in a process of its own, or here. It takes over the checkpoint.
 func openWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backends, disk *tier.Options) (w *Weights, err error) {
 	taken, left, err := bs.elsewhere(cfg, func(name string) error {
-		w, err = bs.Workers.open(src, cfg, name, disk)
+		share, err := bs.ask(src, apart(src, cfg))
+		if err != nil && bs.demand != nil { // for one that stays, its process says whether it fits
+			return err
+		}
+		if w, err = bs.Workers.open(src, cfg, name, disk); err == nil {
+			w.share = share
+		} else if share != nil {
+			share.Close()
+		}
 		return err
 	})
 	if taken || err != nil {
 		return w, errors.Join(err, c.Close())
 	}
 	return loadWeights(src, c, cfg, left, disk, remote.Hooks{Stuck: left.stuck(src.ID)})
+}
+
+// apart is the memory that a model in a process of its own has: nobody there asks for more.
+func apart(src *Source, cfg *config.Config) budget.Use {
+	u := budget.Use{Weights: WeightBytes(src.FS)}
+	u.State, _ = cacheBudget(cfg, u.Weights, sysmem.Total()) // what is too much is said when it is loaded
+	return u
 }
 
 // open loads a model in a process of its own.
@@ -164,7 +181,7 @@ func (w *Workers) start() (remote.Process, error) {
 // ServeWorker is the process of a model: it loads what the parent at the other end of conn says, on one of bs, and runs it until
 // the parent has enough of it. Build is that of this program.
 func ServeWorker(conn io.ReadWriteCloser, build string, bs Backends) error {
-	bs.Workers = nil
+	bs.Workers, bs.Memory = nil, nil
 	return remote.Serve(conn, build, func(b json.RawMessage, h remote.Hooks) (*remote.Loaded, error) {
 		l, err := loadSpec(b, bs, h)
 		if err != nil {

@@ -324,11 +324,11 @@ func TestEncodersApart(t *testing.T) {
 		return cmd, err
 	}
 	for _, bs := range []Backends{backends(), apart} {
-		e, _, err := openEncoder(encoderSource(t, "a", false), config.Default(), "a", model.Embeds, bs)
+		e, _, err := openEncoder(t.Context(), encoderSource(t, "a", false), config.Default(), "a", model.Embeds, bs)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, _, err := openEncoder(encoderSource(t, "b", true), config.Default(), "b", model.Ranks, bs)
+		r, _, err := openEncoder(t.Context(), encoderSource(t, "b", true), config.Default(), "b", model.Ranks, bs)
 		if err != nil {
 			t.Fatal(err)
 		}

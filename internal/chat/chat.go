@@ -46,6 +46,8 @@ type Request struct {
 
 	Patient bool // the first event may come when the request has left the queue, and so tells of that
 
+	KeepAlive *time.Duration // how long the model stays loaded afterwards; see WithKeepAlive; nil: as the server does
+
 	// PlainHistory has earlier answers encoded as the template writes them, whatever was generated here: the prompt then
 	// depends on the request alone.
 	PlainHistory bool
@@ -322,6 +324,7 @@ type Model struct {
 	Description string
 	Quant       string // how the weights are kept: "8 bits"; "" not known
 	Kind        ModelKind
+	State       ModelState
 	// Sampling is what requests get that do not set it; nil: the built-in values.
 	Sampling *Sampling
 }
@@ -334,6 +337,15 @@ const (
 	Completes ModelKind = "completion" // text that continues what it is given: a base model, which cannot chat
 	Embeds    ModelKind = "embedding"  // vectors
 	Ranks     ModelKind = "rerank"     // scores
+)
+
+// ModelState says whether a model is loaded.
+type ModelState string
+
+const (
+	Loaded  ModelState = "loaded"
+	Loading ModelState = "loading"
+	OnDisk  ModelState = "on_disk" // it is loaded when a request names it
 )
 
 // ClaudeName is a name of the model that begins with claude, as Claude Code wants of those that it offers its user; "" where the
@@ -374,7 +386,8 @@ type Generator interface {
 
 // Models finds generators by the name a client sent.
 type Models interface {
-	// Open resolves a name (empty, an alias, an id, a path). An unknown one is an *Error of kind NotFound.
+	// Open resolves a name (empty, an alias, an id, a path), and loads the model if it has to. It stays loaded at least until ctx
+	// ends. An unknown name is an *Error of kind NotFound.
 	Open(ctx context.Context, name string) (Generator, error)
 	List() []Model
 }

@@ -1,6 +1,9 @@
 package chat
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Input is a text that becomes a vector.
 type Input struct {
@@ -21,6 +24,7 @@ type EmbedRequest struct {
 	Inputs     []Input
 	Dimensions int // first numbers of each vector to keep, at length 1; 0: all
 	Overflow   Overflow
+	KeepAlive  *time.Duration // see Request
 }
 
 // Embeddings are the vectors of a request's inputs, in their order, all of one length.
@@ -36,6 +40,7 @@ type RankRequest struct {
 	Documents   []Input
 	Instruction string // what ranking means here, for models that can be told; "" is theirs
 	Overflow    Overflow
+	KeepAlive   *time.Duration // see Request
 }
 
 // Ranking is a score per document of a request, in their order; a higher one is better.

@@ -46,7 +46,7 @@ func (s *serving) introduce() {
 
 // suggest prints a request to try, once the model is known to work.
 func (s *serving) suggest() {
-	kind := s.models.List()[0].Kind
+	kind := s.models.Main().Model().Kind
 	if kind == chat.Completes {
 		fmt.Fprintln(s.stdout, "base:  "+baseModel+"; chat requests are answered 400 ("+makeChat+")")
 	}

@@ -227,7 +227,7 @@ func startTarget(ctx context.Context, cfg *config.Config) (*target, error) {
 		t.close()
 		return nil, err
 	}
-	m := models.List()[0]
+	m := models.Main().Model()
 	t.context, t.kind = m.Context, m.Kind
 	return t, nil
 }

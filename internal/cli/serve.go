@@ -151,7 +151,7 @@ func reasoningField(cfg *config.Config) string {
 }
 
 func health(cfg *config.Config, models *catalog.Catalog) server.Health {
-	m := models.List()[0]
+	m := models.Main().Model()
 	h := server.Health{Status: "loading", Model: m.ID, Context: m.Context, Kind: m.Kind}
 	if models.Ready() {
 		h.Status = "ok"

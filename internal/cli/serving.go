@@ -84,6 +84,9 @@ func (s *serving) find() (err error) {
 	if err := addBeside(s.models, s.cfg, "small-model", "embedding-model", "rerank-model"); err != nil {
 		return err
 	}
+	if s.cfg.Models == "on-demand" && s.cfg.Script == "" {
+		s.models.AddDisk(onDisk{roots(s.cfg)}, s.cfg.IdleUnload)
+	}
 	s.models.Note = func(line string) { s.log.Info(line) }
 	s.store = responseStore(s.cfg, func(line string) { s.log.Warn(line) })
 	s.models.DiskCache = &catalog.DiskCache{Build: buildMark(), Warn: func(line string) { s.log.Warn(line) }}

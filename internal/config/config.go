@@ -35,8 +35,10 @@ type Config struct {
 	ServedModelName []string
 	AnyModel        bool
 	StrictModels    bool
-	AdapterPath     string // folder of an adapter to load with the model; "": none
-	HubCache        string // folder with models--org--name entries; set by Load
+	Models          string        // on-demand: also those on disk, loaded when a request names them; pinned: those the server was started with
+	IdleUnload      time.Duration // after which a model that was loaded on demand goes; 0: when its memory is needed
+	AdapterPath     string        // folder of an adapter to load with the model; "": none
+	HubCache        string        // folder with models--org--name entries; set by Load
 	HFHome          string
 	ModelsDir       []string // further folders with models
 	HFEndpoint      string   // of the hub
@@ -137,6 +139,8 @@ func Default() *Config {
 	return &Config{
 		Port:              8080,
 		HFEndpoint:        "https://huggingface.co",
+		Models:            "on-demand",
+		IdleUnload:        5 * time.Minute,
 		Backend:           "auto",
 		Precision:         "auto",
 		KVType:            "auto",

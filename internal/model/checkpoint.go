@@ -43,6 +43,8 @@ type Checkpoint struct {
 	Generation Generation
 	Adapter    *Adapter // to load with the model; nil: none
 	Warnings   []string // what may have been meant otherwise than it is read; loading adds some
+	// Stop is asked before each weight is loaded: its error ends the load. nil: it goes on to its end.
+	Stop func() error
 
 	fsys  fs.FS
 	held  io.Closer // the folder, so that nobody removes it; nil: none

@@ -286,7 +286,7 @@ func (c *Checkpoint) LoadEncoder(be B.Backend, opts B.Options, p Pooling) (*Enco
 	if err := c.openDense(p.Dense); err != nil {
 		return nil, c.blame(err)
 	}
-	e, err := loadEncoder(c.Type, c.Config, be, opts, p, c.source)
+	e, err := loadEncoder(c.Type, c.Config, be, opts, p, c.source, c.Stop)
 	if err != nil {
 		return nil, c.blame(err)
 	}
@@ -300,10 +300,10 @@ func (s Synthetic) LoadEncoder(be B.Backend, opts B.Options, p Pooling) (*Encode
 	if err != nil {
 		return nil, err
 	}
-	return loadEncoder(typ, s.Config, be, opts, p, s.source)
+	return loadEncoder(typ, s.Config, be, opts, p, s.source, nil)
 }
 
-func loadEncoder(typ string, cfg []byte, be B.Backend, opts B.Options, p Pooling, open func(Model) (Source, error)) (*Encoder, error) {
+func loadEncoder(typ string, cfg []byte, be B.Backend, opts B.Options, p Pooling, open func(Model) (Source, error), stop func() error) (*Encoder, error) {
 	world := max(be.Caps().World, 1)
 	m, reading, err := newEncoder(typ, cfg, &p, world)
 	if err != nil {
@@ -313,7 +313,7 @@ func loadEncoder(typ string, cfg []byte, be B.Backend, opts B.Options, p Pooling
 	if err != nil {
 		return nil, err
 	}
-	count := &counter{Loader: be.NewLoader(opts), bits: map[int]int64{}}
+	count := &counter{Loader: be.NewLoader(opts), bits: map[int]int64{}, stop: stop}
 	if err := Load(m, src, count, world); err != nil {
 		return nil, errors.Join(err, count.Close())
 	}

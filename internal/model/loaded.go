@@ -34,7 +34,7 @@ func (l *Loaded) Close() error { return l.loader.Close() }
 
 // Load builds the model of the checkpoint on be. Errors are LoadErrors.
 func (c *Checkpoint) Load(be B.Backend, opts B.Options) (*Loaded, error) {
-	l, err := load(c.Type, c.Config, be, opts, c.source, c.Adapter)
+	l, err := load(c.Type, c.Config, be, opts, c.source, c.Adapter, c.Stop)
 	if err != nil {
 		return nil, c.blame(err)
 	}
@@ -43,7 +43,7 @@ func (c *Checkpoint) Load(be B.Backend, opts B.Options) (*Loaded, error) {
 	return l, nil
 }
 
-func load(typ string, cfg []byte, be B.Backend, opts B.Options, open func(Model) (Source, error), a *Adapter) (*Loaded, error) {
+func load(typ string, cfg []byte, be B.Backend, opts B.Options, open func(Model) (Source, error), a *Adapter, stop func() error) (*Loaded, error) {
 	world := max(be.Caps().World, 1)
 	m, reading, err := New(typ, cfg, world)
 	if err != nil {
@@ -59,7 +59,7 @@ func load(typ string, cfg []byte, be B.Backend, opts B.Options, open func(Model)
 		}
 		src = a.over(src, m)
 	}
-	count := &counter{Loader: be.NewLoader(opts), bits: map[int]int64{}}
+	count := &counter{Loader: be.NewLoader(opts), bits: map[int]int64{}, stop: stop}
 	if err := Load(m, src, count, world); err != nil {
 		return nil, errors.Join(err, count.Close())
 	}
@@ -79,9 +79,15 @@ type counter struct {
 	B.Loader
 	params, bytes int64
 	bits          map[int]int64 // bits per weight -> weights
+	stop          func() error  // Checkpoint.Stop
 }
 
 func (c *counter) Load(s B.WeightSpec) (B.Weight, error) {
+	if c.stop != nil {
+		if err := c.stop(); err != nil {
+			return nil, err
+		}
+	}
 	for _, p := range s.Parts {
 		n := int64(s.In)
 		if p.Weight != nil && len(p.Weight.Shape) > 0 {

@@ -38,7 +38,7 @@ func (s Synthetic) Load(be B.Backend, opts B.Options) (*Loaded, error) {
 	if err != nil {
 		return nil, err
 	}
-	return load(typ, s.Config, be, opts, s.source, s.Adapter)
+	return load(typ, s.Config, be, opts, s.source, s.Adapter, nil)
 }
 
 // typeOf is what config.json calls the model; "": it does not say.

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"math"
 	"strconv"
+	"time"
 
 	"hearth/internal/chat"
 )
@@ -314,6 +315,37 @@ func (d *Decoder) Sampling(s *chat.Sampling, body Value, clamp bool) {
 		}
 	}
 }
+
+// KeepAlive reads how long a model stays loaded after a request, as Ollama has it: seconds, or a text such as "5m", below 0 for
+// as long as its memory is not needed; nil if absent.
+func (d *Decoder) KeepAlive(v Value) *time.Duration {
+	var seconds float64
+	switch v.Kind() {
+	case Missing, Null:
+		return nil
+	case Number:
+		if f := d.Float(v, -math.MaxFloat64, math.MaxFloat64); f != nil {
+			seconds = *f
+		}
+	case String:
+		text := d.String(v)
+		if t, err := time.ParseDuration(text); err == nil {
+			return &t
+		}
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil || math.IsNaN(f) {
+			d.Fail(v, "expected seconds or a time such as 30s, 5m or 2h, 0 for not at all and -1 for as long as there is room, got %s", Quote(text))
+		}
+		seconds = f
+	default:
+		d.Fail(v, "expected a number of seconds or a string such as 5m, got %s", v.Kind())
+	}
+	t := time.Duration(min(max(seconds, -1), mostKeepAlive.Seconds()) * float64(time.Second))
+	return &t
+}
+
+// mostKeepAlive is as good as any longer time.
+const mostKeepAlive = 10 * 365 * 24 * time.Hour
 
 // ObjectRaw returns a copy of the bytes of an object, nil if absent.
 func (d *Decoder) ObjectRaw(v Value) json.RawMessage {

@@ -33,7 +33,10 @@ type modelObject struct {
 	Parser        string `json:"tool_call_parser,omitempty"`
 	Reasoning     string `json:"reasoning_parser,omitempty"` // of models that can think
 	Description   string `json:"description,omitempty"`
-	Kind          string `json:"kind"` // chat, completion (a base model), embedding or rerank
+	Kind          string `json:"kind"`            // chat, completion (a base model), embedding or rerank
+	State         string `json:"state,omitempty"` // loaded, loading or on_disk
+	// Capabilities are what the model does; of one that has never been loaded only what its kind tells.
+	Capabilities []string `json:"capabilities,omitempty"`
 }
 
 type modelList struct {
@@ -58,7 +61,30 @@ func newModelObject(m chat.Model) modelObject {
 	if m.Thinking {
 		o.Reasoning = m.Parser
 	}
+	if o.State = string(m.State); o.State != "" {
+		o.Capabilities = capabilities(m)
+	}
 	return o
+}
+
+// capabilities are what a model does, in Ollama's words.
+func capabilities(m chat.Model) []string {
+	switch m.Kind {
+	case chat.Embeds:
+		return []string{"embedding"}
+	case chat.Ranks:
+		return []string{"rerank"}
+	case chat.Completes:
+		return []string{"completion"}
+	}
+	all := []string{"completion", "chat"}
+	if m.Tools {
+		all = append(all, "tools")
+	}
+	if m.Thinking {
+		all = append(all, "thinking")
+	}
+	return all
 }
 
 // MountModels registers GET /v1/models and /v1/models/{id} below base. At the root all protocols have them on the same paths, so

@@ -127,7 +127,7 @@ func (o Options) Count(w http.ResponseWriter, r *http.Request, req *chat.Request
 	InfoFrom(r.Context()).Model = req.Model
 	o.See(r, req)
 	n := 0
-	gen, err := o.Models.Open(r.Context(), req.Model)
+	gen, err := o.Models.Open(chat.WithKeepAlive(r.Context(), req.KeepAlive), req.Model)
 	if err == nil {
 		n, err = gen.Count(r.Context(), req)
 	}
@@ -214,7 +214,7 @@ func (o Options) feed(ctx context.Context, req *chat.Request, enc Encoder, yield
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	info.Model = req.Model
-	gen, err := o.Models.Open(ctx, req.Model)
+	gen, err := o.Models.Open(chat.WithKeepAlive(ctx, req.KeepAlive), req.Model)
 	if err != nil {
 		return asError(ctx, err)
 	}

@@ -41,6 +41,7 @@ func decode(body wire.Value) (*request, *chat.Error) {
 	}
 	r := &request{stream: d.Bool(body.Get("stream"))}
 	r.Model = d.OptString(body.Get("model"))
+	r.KeepAlive = d.KeepAlive(body.Get("keep_alive"))
 	if n := d.Limit(body.Get("max_tokens"), 1); n != nil {
 		r.MaxTokens = max(*n, 0)
 	}

@@ -81,6 +81,7 @@ func (d *Decoder) request(body wire.Value) *request {
 		r.includeUsage = d.Bool(v.Get("include_usage"))
 	}
 	r.Model = d.OptString(body.Get("model"))
+	r.KeepAlive = d.KeepAlive(body.Get("keep_alive"))
 	return r
 }
 

@@ -35,7 +35,7 @@ func (h handler) embeddings(w http.ResponseWriter, r *http.Request) {
 		if h.Encoders == nil {
 			return nil, req.Model, 0, noEncoder("embeddings", "an embedding model (--embedding-model)", req.Model)
 		}
-		e, err := h.Encoders.OpenEmbedder(r.Context(), req.Model)
+		e, err := h.Encoders.OpenEmbedder(chat.WithKeepAlive(r.Context(), req.KeepAlive), req.Model)
 		if err != nil {
 			return nil, req.Model, 0, err
 		}
@@ -65,6 +65,7 @@ func decodeEmbedding(body wire.Value) (*embeddingRequest, *chat.Error) {
 	}
 	q := &embeddingRequest{}
 	q.Model = d.OptString(body.Get("model"))
+	q.KeepAlive = d.KeepAlive(body.Get("keep_alive"))
 	q.Inputs = d.inputs(body.Get("input"))
 	if n := d.Int(body.Get("dimensions"), 1, math.MaxInt32); n != nil {
 		q.Dimensions = *n

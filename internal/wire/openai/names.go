@@ -9,7 +9,7 @@ var _ = wire.Declare(
 	"enable_thinking", "encoding_format", "file", "file_data", "file_id", "file_url", "filename", "format",
 	"function", "function_call", "functions", "grammar", "guided_choice", "guided_grammar", "guided_json",
 	"guided_regex", "id", "image_url", "include_usage", "input", "input_audio", "instruction", "json", "json_object",
-	"json_schema", "logit_bias", "logprobs", "max_completion_tokens", "max_tokens", "messages", "mode", "model", "n",
+	"json_schema", "keep_alive", "logit_bias", "logprobs", "max_completion_tokens", "max_tokens", "messages", "mode", "model", "n",
 	"name", "parallel_tool_calls", "parameters", "prompt", "query", "reasoning", "reasoning_content",
 	"reasoning_effort", "refusal", "regex", "response_format", "return_documents", "role", "schema", "seed", "stop",
 	"stream", "stream_options", "strict", "structural_tag", "structured_outputs", "suffix", "syntax", "text",

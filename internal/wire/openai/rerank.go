@@ -62,7 +62,7 @@ func (h handler) rerank(w http.ResponseWriter, r *http.Request) {
 		if h.Encoders == nil {
 			return nil, req.Model, 0, noEncoder("rankings", "a ranking model (--rerank-model)", req.Model)
 		}
-		e, err := h.Encoders.OpenRanker(r.Context(), req.Model)
+		e, err := h.Encoders.OpenRanker(chat.WithKeepAlive(r.Context(), req.KeepAlive), req.Model)
 		if err != nil {
 			return nil, req.Model, 0, err
 		}
@@ -86,6 +86,7 @@ func decodeRank(body wire.Value) (*rankRequest, *chat.Error) {
 	}
 	q := &rankRequest{echo: true}
 	q.Model = d.OptString(body.Get("model"))
+	q.KeepAlive = d.KeepAlive(body.Get("keep_alive"))
 	if v := body.Get("query"); d.Want(v, wire.String) {
 		if q.Query = d.String(v); q.Query == "" {
 			d.Fail(v, "must not be empty")

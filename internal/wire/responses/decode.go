@@ -74,6 +74,7 @@ func decode(body wire.Value, d *decoder) (*request, *chat.Error) {
 	}
 	r := d.r
 	r.stream, r.Model = d.Bool(body.Get("stream")), d.OptString(body.Get("model"))
+	r.KeepAlive = d.KeepAlive(body.Get("keep_alive"))
 	d.envelope(body)
 	d.notHere(body)
 	r.store = d.keeps
