@@ -227,6 +227,7 @@ func TestRoom(t *testing.T) {
 		got <- err
 	}()
 	until(t, "somebody waits for b", func() bool { return row(t, c, "b").Waiting == 1 })
+	until(t, "one request uses each", func() bool { return row(t, c, "a").Users == 1 && row(t, c, "c").Users == 1 })
 	forward(residence + time.Second)
 	if a, d := row(t, c, "a"), row(t, c, "c"); a.State != "loaded" || d.State != "loaded" || a.Users != 1 || d.Users != 1 {
 		t.Errorf("%+v, %+v", a, d)
