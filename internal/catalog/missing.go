@@ -1,7 +1,9 @@
 package catalog
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"hearth/internal/config"
@@ -10,24 +12,28 @@ import (
 
 // Missing says what to do about a model that is not on this disk: which name was meant, what to type to have it, what there is.
 func Missing(e *hub.NotFoundError) string {
-	target := e.ID
-	if e.Target != "" {
-		target = e.Target
+	parts := Advice(e)
+	if len(parts) == 0 || strings.HasPrefix(parts[0], onDiskPart) {
+		parts = slices.Insert(parts, 0, "MODEL is a folder, an id such as mlx-community/Qwen3-0.6B-4bit, an alias (hearth alias lists them), or demo")
 	}
+	return strings.Join(parts, "; ")
+}
+
+// Advice is the parts of that which are about the name.
+func Advice(e *hub.NotFoundError) (parts []string) {
+	target := cmp.Or(e.Target, e.ID)
 	id, _, ok := hub.ParseID(target)
-	pull := ok && strings.Contains(id, "/")
-	var parts []string
-	switch near := nearest(id, e.Have); {
-	case near != "":
+	if near := nearest(id, e.Have); near != "" {
 		parts = append(parts, "did you mean "+near+"?")
-	case !pull:
-		parts = append(parts, "MODEL is a folder, an id such as mlx-community/Qwen3-0.6B-4bit, an alias (hearth alias lists them), or demo")
 	}
-	if pull {
+	if ok && strings.Contains(id, "/") {
 		parts = append(parts, "to download it: hearth pull "+target)
 	}
-	return strings.Join(append(parts, onDisk(e.Have)...), "; ")
+	return append(parts, onDisk(e.Have)...)
 }
+
+// onDiskPart begins what says which models there are.
+const onDiskPart = "on this disk"
 
 // nearest is the id of have that is most likely meant by name, "" if none is near.
 func nearest(name string, have []string) string {
@@ -50,7 +56,7 @@ func onDisk(ids []string) []string {
 	case len(ids) == 0:
 		return nil
 	case more > 0:
-		return []string{fmt.Sprintf("on this disk are %s and %d more (hearth ls)", strings.Join(ids[:most], ", "), more)}
+		return []string{fmt.Sprintf(onDiskPart+" are %s and %d more (hearth ls)", strings.Join(ids[:most], ", "), more)}
 	}
-	return []string{"on this disk: " + strings.Join(ids, ", ")}
+	return []string{onDiskPart + ": " + strings.Join(ids, ", ")}
 }

@@ -169,6 +169,8 @@ func (c *Catalog) find(ctx context.Context, name string) (*Entry, error) {
 			var wrong error
 			if found, wrong = c.onDisk(ctx, name, true); wrong != nil {
 				err = wrong
+			} else if found == nil {
+				err = c.unknown(name, err)
 			}
 		}
 	}
@@ -182,6 +184,19 @@ func (c *Catalog) find(ctx context.Context, name string) (*Entry, error) {
 		c.tell(name, c.ID())
 	}
 	return main, err
+}
+
+// unknown is err with what the disk has to say of a name that nobody has.
+func (c *Catalog) unknown(name string, err error) error {
+	if c.disk == nil {
+		return err
+	}
+	advice := c.disk.Advice(name)
+	if len(advice) == 0 {
+		return err
+	}
+	return &chat.Error{Kind: chat.NotFound, Param: "model", Code: "model_not_found",
+		Msg: fmt.Sprintf("%s is not served here; %s; names that always work: default, local", shown(name), strings.Join(advice, "; "))}
 }
 
 // findEncoder is the entry of a kind that a name stands for: its own, or one that clients have built in.

@@ -26,6 +26,8 @@ type Found struct {
 type Disk interface {
 	// Find is the model of a name; nil: there is none. An error, a *chat.Error, says what is wrong with what is there.
 	Find(name string) (*Found, error)
+	// Advice is what to tell of a name that Find knows none for: the one that may be meant, how to fetch it, what there is.
+	Advice(name string) []string
 	List(ctx context.Context) []Found
 }
 

@@ -35,6 +35,8 @@ func (s shelf) Find(name string) (*Found, error) {
 	return nil, nil
 }
 
+func (s shelf) Advice(string) []string { return []string{"did you mean another?"} }
+
 func (s shelf) List(context.Context) []Found { return s }
 
 // copied are folders with the demo, under such names.

@@ -34,6 +34,15 @@ func notLoadable(msg string) error {
 	return &chat.Error{Kind: chat.NotFound, Param: "model", Code: "model_not_loadable", Msg: msg}
 }
 
+// Advice implements catalog.Disk.
+func (d onDisk) Advice(name string) []string {
+	var missing *hub.NotFoundError
+	if _, err := d.roots.Find(name); errors.As(err, &missing) {
+		return catalog.Advice(missing)
+	}
+	return nil
+}
+
 // List implements catalog.Disk.
 func (d onDisk) List(ctx context.Context) []catalog.Found {
 	entries, _ := d.roots.List(ctx) // an error is ctx's
