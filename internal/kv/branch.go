@@ -148,14 +148,14 @@ func (p *Prefix) has(n *node, index int, want func(group int) bool) bool {
 
 // page takes a fresh page of each group for which want is true, all or none. short is how many bytes are missing.
 func (a *Alloc) page(t *Table, index int, want func(group int) bool) (short int64, ok bool) {
-	need := a.inUse - a.lim.Bytes
+	need := int64(0)
 	for g := range a.geo.Groups {
 		if want(g) {
 			need += a.geo.Groups[g].PageBytes
 		}
 	}
-	if need > 0 {
-		return need, false
+	if !a.Has(need) {
+		return a.inUse + need - a.lim.Bytes, false
 	}
 	for g := range a.geo.Groups {
 		if !want(g) {

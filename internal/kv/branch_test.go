@@ -119,4 +119,16 @@ func TestInsertPage(t *testing.T) {
 	}
 	sc.do(t, []string{"drop", "x"})
 	sc.check(t)
+
+	// Where there can be more, that is asked for, and nothing is evicted.
+	sc.do(t, []string{"new"})
+	sc.do(t, []string{"put", "abcd"})
+	asked := int64(0)
+	sc.a.OnShort(sc.a.InUse(), func(least, most int64) int64 { asked += least; return least })
+	if ok, err := insert("abcdefgh", 1, every, fill); !ok || err != nil || asked == 0 {
+		t.Errorf("%v, %v: asked for %d bytes", ok, err, asked)
+	}
+	if m := sc.p.Match(elems("abcdefgh!")); m.Tokens != 8 {
+		t.Errorf("%d tokens are there", m.Tokens)
+	}
 }
