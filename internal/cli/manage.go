@@ -1,14 +1,19 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
+	"io"
+	"net/http"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"hearth/internal/catalog"
 	"hearth/internal/chat"
+	"hearth/internal/config"
 	"hearth/internal/hub"
 	"hearth/internal/regular"
 	"hearth/internal/server"
@@ -19,6 +24,7 @@ func newToken() string { return rand.Text() }
 
 // manager is what the server's routes under /hearth/ are about.
 type manager struct {
+	cfg    *config.Config
 	on     *hub.Roots
 	models *catalog.Catalog
 }
@@ -37,20 +43,66 @@ func (m manager) Models(ctx context.Context) ([]server.Managed, error) {
 		all = append(all, server.Managed{ID: e.ID, Kind: e.Kind, State: string(e.State), Reason: e.Reason, Missing: e.Missing, Folder: e.Folder,
 			Revision: e.Revision, ModelType: e.ModelType, Bits: e.Bits, Bytes: e.Bytes})
 	}
-	for _, e := range m.models.Entries() {
-		d := e.Model()
-		i, ok := at[d.Path]
-		if !ok {
-			i = len(all)
+	for i, row := range m.models.Rows(ctx) {
+		d := &row.Model
+		j, ok := at[d.Path]
+		if !ok || d.Path == "" {
+			j = len(all)
 			all = append(all, server.Managed{State: string(hub.Whole), Folder: d.Path})
 		}
-		s := &all[i]
-		s.ID, s.Loaded, s.Default, s.Context, s.Kind = d.ID, e.Ready(), e.Role == catalog.Main, d.Context, string(d.Kind)
-		if s.Kind == "" {
-			s.Kind = "chat"
-		}
+		s := &all[j]
+		s.ID, s.Names, s.Kind, s.Status, s.Pinned, s.Default, s.Context = d.ID, row.Names, cmp.Or(string(d.Kind), "chat"), row.State, row.Pinned, i == 0, d.Context
+		s.Requests, s.Waiting, s.LastUse, s.Until, s.Problem = row.Users, row.Waiting, stamp(row.LastUse), stamp(row.Until), row.Problem
 	}
 	return all, nil
+}
+
+// stamp is a time as JSON has it, "" for none.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// Load implements server.Manager.
+func (m manager) Load(ctx context.Context, model string, keep *time.Duration) error {
+	return m.models.LoadModel(chat.WithKeepAlive(ctx, keep), model)
+}
+
+// Unload implements server.Manager.
+func (m manager) Unload(ctx context.Context, model string) error {
+	return m.models.UnloadModel(ctx, model)
+}
+
+// Pull implements server.Manager.
+func (m manager) Pull(ctx context.Context, model, revision string, tell func(event string, body any) error) error {
+	if to, ok := m.on.Aliases.Lookup(model); ok {
+		model = to
+	}
+	if revision != "" {
+		model += "@" + revision
+	}
+	p := &puller{cfg: m.cfg, out: io.Discard, events: func(e pullEvent) error { return tell(e.Event, e) }}
+	_, err := p.pull(ctx, model, nil)
+	var fetch *hub.FetchError
+	switch {
+	case err == nil, ctx.Err() != nil:
+		return err
+	case !errors.As(err, &fetch):
+		return refused(err)
+	}
+	e := &chat.Error{Kind: chat.Invalid, Param: "model", Code: "model_not_fetched", Msg: err.Error(), Err: err}
+	switch fetch.Status {
+	case http.StatusNotFound:
+		e.Kind = chat.NotFound
+	case http.StatusUnauthorized, http.StatusForbidden:
+		e.Kind = chat.Forbidden
+	}
+	if fetch.Advice != "" {
+		e.Msg += "; " + fetch.Advice
+	}
+	return e
 }
 
 // refused is err as clients get it: what they did wrong, and what to do.

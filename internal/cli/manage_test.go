@@ -4,12 +4,21 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"hearth/internal/chat"
+	"hearth/internal/config"
+	"hearth/internal/hub"
+	"hearth/internal/hub/hubtest"
 )
 
 // stateIn is the state of the one server that runs in a runtime folder.
@@ -29,11 +38,42 @@ func stateIn(t *testing.T, dir string) (s state) {
 	return s
 }
 
+// A pull over HTTP gives the events that the command prints, and what is refused before the first is an error of its own.
+func TestManagerPulls(t *testing.T) {
+	h := hubtest.New(t)
+	h.Add("org/name", demoFiles(t))
+	cfg := config.Default()
+	cfg.HFEndpoint, cfg.HubCache = h.URL, filepath.Join(t.TempDir(), "hub")
+	m := manager{cfg: cfg, on: hub.NewRoots(hub.Root{Dir: cfg.HubCache})}
+	var events []string
+	tell := func(event string, body any) error {
+		if e, ok := body.(pullEvent); !ok || e.Event != event {
+			t.Errorf("%s: %+v", event, body)
+		}
+		events = append(events, event)
+		return nil
+	}
+	if err := m.Pull(t.Context(), "org/name", "main", tell); err != nil || !slices.Equal(slices.Compact(events), []string{"plan", "progress", "done"}) {
+		t.Errorf("%q, %v", events, err)
+	}
+	if e, err := m.on.Find("org/name"); err != nil || e.State != hub.Whole {
+		t.Errorf("%+v, %v", e, err)
+	}
+	events = nil
+	var e *chat.Error
+	if err := m.Pull(t.Context(), "org/none", "", tell); !errors.As(err, &e) || e.Kind == chat.Internal || events != nil {
+		t.Errorf("%q, %v", events, err)
+	}
+}
+
 // A running server tells what there is and takes names, and a model that it has loaded stays on the disk, whoever wants it gone.
 func TestManageServer(t *testing.T) {
 	dir := t.TempDir()
 	snap := filepath.Join(dir, "hub", "models--org--little", "snapshots", "abc")
 	if err := writeDemo(snap); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeDemo(filepath.Join(dir, "llm", "models", "other")); err != nil {
 		t.Fatal(err)
 	}
 	half := filepath.Join(dir, "llm", "models", "half")
@@ -44,7 +84,7 @@ func TestManageServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := []string{"HOME=" + dir, "XDG_RUNTIME_DIR=" + dir, "HF_HUB_CACHE=" + filepath.Join(dir, "hub")}
-	p := start(t, env, "org/little")
+	p := start(t, env, "org/little", "--offline")
 	token := stateIn(t, dir).Token
 	if len(token) < 20 {
 		t.Fatalf("token %q", token)
@@ -72,8 +112,9 @@ func TestManageServer(t *testing.T) {
 		status             int
 		want               string
 	}{
-		{"GET", "/hearth/models", "", 200, `{"id":"org/little","loaded":true,"default":true,"kind":"chat","context":8192,"state":"whole","folder":"` + snap + `","revision":"abc","model_type":"qwen3"`},
-		{"GET", "/hearth/models", "", 200, `{"id":"half","loaded":false,"kind":"chat","state":"half-downloaded","reason":"tokenizer.json and weights (*.safetensors) are missing","missing":["tokenizer.json","weights (*.safetensors)"]`},
+		{"GET", "/hearth/models", "", 200, `"kind":"chat","status":"loaded","pinned":true,"default":true,"context":8192,"state":"whole"`},
+		{"GET", "/hearth/models", "", 200, `"state":"whole","folder":"` + snap + `","revision":"abc","model_type":"qwen3"`},
+		{"GET", "/hearth/models", "", 200, `{"id":"half","kind":"chat","status":"","state":"half-downloaded","reason":"tokenizer.json and weights (*.safetensors) are missing","missing":["tokenizer.json","weights (*.safetensors)"]`},
 		{"DELETE", "/hearth/models", `{"model":"org/little"}`, 400, "a program has it loaded"},
 		{"DELETE", "/hearth/models", `{"model":"org/litle"}`, 404, "did you mean org/little?; to download it: hearth pull org/litle"},
 		{"DELETE", "/hearth/models", `{"model":"half"}`, 400, "in no cache"},
@@ -81,6 +122,8 @@ func TestManageServer(t *testing.T) {
 		{"PUT", "/hearth/aliases", `{"name":"etc","model":"/etc"}`, 404, "outside the folders"},
 		{"PUT", "/hearth/aliases", `{"name":"default","model":"org/little"}`, 400, "has a meaning of its own"},
 		{"DELETE", "/hearth/aliases", `{"name":"nobody"}`, 404, "no such alias"},
+		{"POST", "/hearth/models/pull", `{"model":"org/none"}`, 400, "offline"},
+		{"POST", "/hearth/models/pull", `{"model":"../up"}`, 400, "../up"},
 		{"GET", "/hearth/cache", "", 200, `"type":"prefix_tree"`},
 	} {
 		if code, text := ask(tc.method, tc.path, tc.body, token); code != tc.status || !strings.Contains(text, tc.want) {
@@ -96,6 +139,34 @@ func TestManageServer(t *testing.T) {
 	}
 	if out, err := hearth("alias"); err != nil || !strings.Contains(out, "mine") {
 		t.Errorf("the command line does not see what the server was told: %s, %v", out, err)
+	}
+	// What is on disk comes and goes as it is told to; what the server was started with stays.
+	for _, tc := range []struct{ args, want string }{
+		{"ps", `org/little +chat +loaded +8192 +[0-9]+ MiB +- +never +` + p.url},
+		{"load other --keep-alive 1h", `other is loaded at ` + p.url},
+		{"ps", `other +chat +loaded +8192 +[0-9]+ MiB +0 +in (1h0m0s|59m[0-9]+s) +` + p.url},
+		{"ps --json", `"id": "other"`},
+		{"stop org/little", `org/little stays loaded while the server runs`},
+		{"load half", `model "half" is only half-downloaded in .*half: tokenizer.json`},
+		{"load othr", `othr`},
+		{"load other --keep-alive soon", `keep_alive: expected seconds or a time such as`},
+	} {
+		out, err := hearth(strings.Fields(tc.args)...)
+		if !regexp.MustCompile(tc.want).MatchString(out) || (err != nil) != strings.HasPrefix(out, "hearth: error") {
+			t.Errorf("hearth %s: %v\n%s\nwant %s", tc.args, err, out, tc.want)
+		}
+	}
+	if out, err := hearth("stop", "other"); err != nil {
+		t.Errorf("stop: %s, %v", out, err)
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		out, err := hearth("ps")
+		if err == nil && !strings.Contains(out, "other") {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("it is still loaded: %s, %v", out, err)
+		}
 	}
 	if out, err := hearth("rm", "mine", "--yes"); err == nil || !strings.Contains(out, "a program has it loaded") {
 		t.Errorf("a loaded model is removed: %s", out)

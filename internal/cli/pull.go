@@ -56,7 +56,8 @@ next pull goes on there. A model that is on disk is brought up to date.`,
 		p := newPuller(cmd, cfg)
 		p.force = force
 		if asJSON {
-			p.events = json.NewEncoder(cmd.OutOrStdout())
+			enc := json.NewEncoder(cmd.OutOrStdout())
+			p.events = func(e pullEvent) error { return enc.Encode(e) }
 		}
 		name := args[0]
 		if model, ok := roots(cfg).Aliases.Lookup(name); ok {
@@ -77,9 +78,9 @@ type puller struct {
 	cfg    *config.Config
 	in     io.Reader
 	out    io.Writer
-	person bool          // there is somebody to ask
-	force  bool          // fetch what does not fit
-	events *json.Encoder // instead of words, unless it is nil
+	person bool                  // there is somebody to ask
+	force  bool                  // fetch what does not fit
+	events func(pullEvent) error // instead of words, unless it is nil
 }
 
 // newPuller makes one that speaks on the standard error of cmd.
@@ -182,7 +183,7 @@ func (p *puller) pull(ctx context.Context, name string, agreed func() error) (hu
 	e, err := client.Fetch(ctx, plan, func(now hub.Progress) {
 		if p.events == nil {
 			bar.Note(now.Done, now.Total, pullNote(now))
-		} else if err := p.events.Encode(pullEvent{Event: "progress", Progress: &now}); err != nil {
+		} else if err := p.events(pullEvent{Event: "progress", Progress: &now}); err != nil {
 			failed = err
 		}
 	})
@@ -191,7 +192,7 @@ func (p *puller) pull(ctx context.Context, name string, agreed func() error) (hu
 		return hub.Entry{}, p.ended(ctx, name, err)
 	}
 	if p.events != nil {
-		return e, p.events.Encode(pullEvent{Event: "done", ID: plan.ID, Commit: plan.Commit, Dir: e.Dir})
+		return e, p.events(pullEvent{Event: "done", ID: plan.ID, Commit: plan.Commit, Dir: e.Dir})
 	}
 	return e, nil
 }
@@ -216,7 +217,7 @@ func (p *puller) show(plan *hub.Plan, memory int64) error {
 	}
 	fits := fits(plan, memory)
 	if p.events != nil {
-		return p.events.Encode(pullEvent{Event: "plan", ID: plan.ID, Commit: plan.Commit, Count: len(plan.Files), Bytes: plan.Bytes(), Missing: plan.Missing(),
+		return p.events(pullEvent{Event: "plan", ID: plan.ID, Commit: plan.Commit, Count: len(plan.Files), Bytes: plan.Bytes(), Missing: plan.Missing(),
 			Weights: plan.Weights(), Free: free, Memory: memory, Fits: &fits})
 	}
 	there := ""

@@ -219,7 +219,7 @@ func TestPullInterrupted(t *testing.T) {
 			cancel()
 		}
 	})
-	p := &puller{cfg: cfg, out: io.Discard, events: json.NewEncoder(out)}
+	p := &puller{cfg: cfg, out: io.Discard, events: func(e pullEvent) error { return json.NewEncoder(out).Encode(e) }}
 	_, err := p.pull(ctx, "org/name", nil)
 	var b bytes.Buffer
 	report(&b, err)

@@ -123,7 +123,7 @@ func (s *serving) start(ctx context.Context) {
 	opts := serverOptions(s.cfg, s.models, s.store, s.log)
 	opts.Network = public(s.listeners)
 	opts.Encoders = s.models
-	opts.Manager, opts.Token = manager{roots(s.cfg), s.models}, s.token
+	opts.Manager, opts.Token = manager{s.cfg, roots(s.cfg), s.models}, s.token
 	if s.tells() {
 		opts.Perf = s.stderr
 	}

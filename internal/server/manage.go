@@ -7,6 +7,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
+	"time"
 
 	"hearth/internal/chat"
 	"hearth/internal/wire"
@@ -16,6 +18,14 @@ import (
 type Manager interface {
 	// Models are all that the server knows of: loaded ones, and those on the disk, whole or not.
 	Models(ctx context.Context) ([]Managed, error)
+	// Load loads a model and comes back when it is loaded. keep is how long it stays without being used, as chat.WithKeepAlive has
+	// it; nil: as others do.
+	Load(ctx context.Context, model string, keep *time.Duration) error
+	// Unload has a model go as soon as nobody uses it.
+	Unload(ctx context.Context, model string) error
+	// Pull fetches a model, or what is missing of it. tell is called with events, objects with a text "event", by one goroutine
+	// at a time; what was said with the last one is that it is done.
+	Pull(ctx context.Context, model, revision string, tell func(event string, body any) error) error
 	// Remove removes a model from the disk; revision may be "".
 	Remove(ctx context.Context, model, revision string) (Removed, error)
 	Aliases(ctx context.Context) ([]Alias, error)
@@ -25,12 +35,20 @@ type Manager interface {
 
 // Managed is a model of GET /hearth/models.
 type Managed struct {
-	ID        string   `json:"id"`
-	Loaded    bool     `json:"loaded"`
-	Default   bool     `json:"default,omitempty"` // the model of the command line
-	Kind      string   `json:"kind"`              // chat, completion, embedding, rerank
+	ID    string   `json:"id"`
+	Names []string `json:"names,omitempty"` // that mean it besides
+	Kind  string   `json:"kind"`            // chat, completion, embedding, rerank
+	// Status is whether requests get it: loaded, loading, on_disk; "" where they do not.
+	Status    string   `json:"status"`
+	Pinned    bool     `json:"pinned,omitempty"`  // it was named when the server started, and stays
+	Default   bool     `json:"default,omitempty"` // of those, the one that is meant by default
 	Context   int      `json:"context,omitempty"` // tokens, of a loaded one
-	State     string   `json:"state"`             // whole, half-downloaded, unusable
+	Requests  int      `json:"requests,omitempty"`
+	Waiting   int      `json:"waiting,omitempty"` // for it to be loaded
+	LastUse   string   `json:"last_use,omitempty"`
+	Until     string   `json:"until,omitempty"`   // when it goes if nobody uses it
+	Problem   string   `json:"problem,omitempty"` // why it could not be loaded last
+	State     string   `json:"state"`             // of its files: whole, half-downloaded, unusable
 	Reason    string   `json:"reason,omitempty"`  // of a state that is not whole
 	Missing   []string `json:"missing,omitempty"` // files
 	Folder    string   `json:"folder,omitempty"`  // "" for the embedded one
@@ -63,7 +81,10 @@ func (s *Server) mountManage(mux *http.ServeMux) {
 		all := map[string]http.HandlerFunc{}
 		for method, h := range handlers {
 			all[method] = func(w http.ResponseWriter, r *http.Request) {
+				rc := http.NewResponseController(w)
+				_ = rc.SetWriteDeadline(time.Time{}) // a load takes its time; a test recorder has no deadlines
 				body, err := h(r)
+				_ = rc.SetWriteDeadline(time.Now().Add(wire.WriteTimeout))
 				if err != nil {
 					s.fail(w, r, chat.AsError(err))
 					return
@@ -86,6 +107,32 @@ func (s *Server) mountManage(mux *http.ServeMux) {
 			return m.Remove(r.Context(), q.Model, q.Revision)
 		},
 	})
+	handle("models/load", map[string]func(*http.Request) (any, error){
+		http.MethodPost: func(r *http.Request) (any, error) {
+			var q struct {
+				Model string
+				Keep  json.RawMessage `json:"keep_alive"`
+			}
+			if err := readManage(r, &q, "model"); err != nil {
+				return nil, err
+			}
+			keep, err := readKeep(q.Keep)
+			if err != nil {
+				return nil, err
+			}
+			return map[string]any{"model": q.Model, "status": "loaded"}, m.Load(r.Context(), q.Model, keep)
+		},
+	})
+	handle("models/unload", map[string]func(*http.Request) (any, error){
+		http.MethodPost: func(r *http.Request) (any, error) {
+			var q struct{ Model string }
+			if err := readManage(r, &q, "model"); err != nil {
+				return nil, err
+			}
+			return map[string]any{"model": q.Model}, m.Unload(r.Context(), q.Model)
+		},
+	})
+	mux.Handle(managePrefix+"models/pull", s.checkOperator(wire.Method(s.fail, http.MethodPost, s.pull)))
 	aliases := func(r *http.Request) (any, error) {
 		list, err := m.Aliases(r.Context())
 		return map[string]any{"aliases": nonNil(list)}, err
@@ -122,6 +169,53 @@ func (s *Server) mountManage(mux *http.ServeMux) {
 			},
 		})
 	}
+}
+
+// pull fetches a model, with events for as long as that takes. What is refused before the first one is an answer as others are.
+func (s *Server) pull(w http.ResponseWriter, r *http.Request) {
+	var q struct{ Model, Revision string }
+	if err := readManage(r, &q, "model"); err != nil {
+		s.fail(w, r, chat.AsError(err))
+		return
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-cache")
+	stream := wire.NewStream(w, wire.DefaultKeepAlive, ": keep-alive\n\n", cancel)
+	err := s.o.Manager.Pull(ctx, q.Model, q.Revision, func(event string, body any) error {
+		stream.Event(event, wire.Marshal(body))
+		stream.Flush()
+		return stream.Err()
+	})
+	switch {
+	case err == nil:
+	case stream.Claim():
+		h.Del("Cache-Control")
+		s.fail(w, r, chat.AsError(err))
+		return
+	default:
+		stream.Event("error", wire.Marshal(map[string]string{"event": "error", "message": chat.AsError(err).Error()}))
+	}
+	stream.Close()
+}
+
+// readKeep reads keep_alive as requests have it.
+func readKeep(text json.RawMessage) (*time.Duration, error) {
+	if text == nil {
+		return nil, nil
+	}
+	v, err := wire.Parse(slices.Concat([]byte(`{"keep_alive":`), text, []byte("}")))
+	if err != nil {
+		return nil, err
+	}
+	var d wire.Decoder
+	keep := d.KeepAlive(v.Get("keep_alive"))
+	if err := d.Err(); err != nil {
+		return nil, err
+	}
+	return keep, nil
 }
 
 // nonNil is list, which JSON writes as an array even where it is empty.

@@ -3,9 +3,11 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"hearth/internal/chat"
 	"hearth/internal/config"
@@ -15,15 +17,37 @@ import (
 type shelf struct {
 	done []string
 	err  error
+	late bool // the error of Pull comes after an event
 }
 
 func (m *shelf) Models(context.Context) ([]Managed, error) {
-	return []Managed{{ID: "org/m", Loaded: true, State: "whole", Kind: "chat"}}, m.err
+	return []Managed{{ID: "org/m", Status: "loaded", State: "whole", Kind: "chat"}}, m.err
 }
 
 func (m *shelf) Remove(_ context.Context, model, revision string) (Removed, error) {
 	m.done = append(m.done, "remove "+model+"@"+revision)
 	return Removed{ID: model, Bytes: 7, Left: []string{}}, m.err
+}
+
+func (m *shelf) Load(_ context.Context, model string, keep *time.Duration) error {
+	m.done = append(m.done, fmt.Sprint("load ", model))
+	if keep != nil {
+		m.done[len(m.done)-1] += fmt.Sprint(" for ", *keep)
+	}
+	return m.err
+}
+
+func (m *shelf) Unload(_ context.Context, model string) error {
+	m.done = append(m.done, "unload "+model)
+	return m.err
+}
+
+func (m *shelf) Pull(_ context.Context, model, revision string, tell func(string, any) error) error {
+	m.done = append(m.done, "pull "+model+"@"+revision)
+	if m.err != nil && !m.late {
+		return m.err
+	}
+	return errors.Join(tell("plan", map[string]string{"event": "plan"}), m.err)
 }
 
 func (m *shelf) Aliases(context.Context) ([]Alias, error) { return nil, m.err }
@@ -54,13 +78,23 @@ func TestManage(t *testing.T) {
 		status             int
 		want               string
 	}{
-		{"GET", "/hearth/models", "", 200, `{"models":[{"id":"org/m","loaded":true,"kind":"chat","state":"whole"}]}`},
+		{"GET", "/hearth/models", "", 200, `{"models":[{"id":"org/m","kind":"chat","status":"loaded","state":"whole"}]}`},
 		{"DELETE", "/hearth/models", `{"model":"org/m","revision":"v1"}`, 200, `{"id":"org/m","freed_bytes":7,"kept_files":0,"other_revisions":[]}`},
 		{"DELETE", "/hearth/models", `{"revision":"v1"}`, 400, `model: a text is needed here`},
 		{"DELETE", "/hearth/models", `{"model":"org/m","revision":1}`, 400, `this must be a text, not number`},
 		{"DELETE", "/hearth/models", `{"model":"org/m","force":true}`, 400, `unknown field`},
 		{"DELETE", "/hearth/models", `[]`, 400, `the body must be a JSON object with`},
 		{"DELETE", "/hearth/models", `{"model":"` + strings.Repeat("x", maxManage) + `"}`, 413, `larger than 65,536 bytes`},
+		{"POST", "/hearth/models/load", `{"model":"org/m","keep_alive":"5m"}`, 200, `{"model":"org/m","status":"loaded"}`},
+		{"POST", "/hearth/models/load", `{"model":"org/m","keep_alive":-1}`, 200, `{"model":"org/m","status":"loaded"}`},
+		{"POST", "/hearth/models/load", `{"model":"org/m"}`, 200, `{"model":"org/m","status":"loaded"}`},
+		{"POST", "/hearth/models/load", `{"model":"org/m","keep_alive":"soon"}`, 400, `expected seconds or a time`},
+		{"POST", "/hearth/models/load", `{"model":"org/m","keep_alive":[]}`, 400, `keep_alive: expected a number of seconds`},
+		{"POST", "/hearth/models/load", `{}`, 400, `model: a text is needed here`},
+		{"POST", "/hearth/models/unload", `{"model":"org/m"}`, 200, `{"model":"org/m"}`},
+		{"POST", "/hearth/models/pull", `{"model":"org/n"}`, 200, "event: plan\ndata: {\"event\":\"plan\"}\n\n"},
+		{"POST", "/hearth/models/pull", `{}`, 400, `model: a text is needed here`},
+		{"GET", "/hearth/models/pull", ``, 405, `use POST`},
 		{"GET", "/hearth/aliases", "", 200, `{"aliases":[]}`},
 		{"PUT", "/hearth/aliases", `{"name":"a","model":"org/m"}`, 200, `{"aliases":[]}`},
 		{"PUT", "/hearth/aliases", `{"name":"a"}`, 400, `model: a text is needed here`},
@@ -74,11 +108,18 @@ func TestManage(t *testing.T) {
 			t.Errorf("%s %s %.60s = %d %s\nwant %d %s", tc.method, tc.path, tc.body, w.Code, w.Body, tc.status, tc.want)
 		}
 	}
-	if got := strings.Join(m.done, "; "); got != "remove org/m@v1; alias a org/m; no alias a" {
+	if got := strings.Join(m.done, "; "); got != "remove org/m@v1; load org/m for 5m0s; load org/m for -1s; load org/m; unload org/m; pull org/n@; alias a org/m; no alias a" {
 		t.Errorf("asked for %s", got)
 	}
 	m.err = &chat.Error{Kind: chat.NotFound, Msg: "no such model"}
 	if w := do(s, "DELETE", "/hearth/models", `{"model":"x"}`, bearer); w.Code != 404 || !strings.Contains(w.Body.String(), "no such model") {
+		t.Error(w.Code, w.Body)
+	}
+	if w := do(s, "POST", "/hearth/models/pull", `{"model":"x"}`, bearer); w.Code != 404 || w.Header().Get("Content-Type") != "application/json" {
+		t.Error(w.Code, w.Body)
+	}
+	m.late = true
+	if w := do(s, "POST", "/hearth/models/pull", `{"model":"x"}`, bearer); w.Code != 200 || !strings.HasSuffix(w.Body.String(), "event: error\ndata: {\"event\":\"error\",\"message\":\"no such model\"}\n\n") {
 		t.Error(w.Code, w.Body)
 	}
 	m.err = errors.New("disk on fire")
