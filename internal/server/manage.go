@@ -18,8 +18,8 @@ import (
 type Manager interface {
 	// Models are all that the server knows of: loaded ones, and those on the disk, whole or not.
 	Models(ctx context.Context) ([]Managed, error)
-	// Load loads a model and comes back when it is loaded. keep is how long it stays without being used, as chat.WithKeepAlive has
-	// it; nil: as others do.
+	// Load loads a model and comes back when it is loaded. keep is how long it stays without being used, as
+	// chat.WithKeepAlive has it; nil: as others do.
 	Load(ctx context.Context, model string, keep *time.Duration) error
 	// Unload has a model go as soon as nobody uses it.
 	Unload(ctx context.Context, model string) error
