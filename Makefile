@@ -173,6 +173,9 @@ $(VENV)/hub-before/.done: interop/hub/requirements-before.txt
 hub: ## a gigabyte from a hub that cuts every 50 MB, and a process that is killed 20 times while it fetches
 	go test -count=1 -v ./internal/hub -run 'TestLarge|TestKill' -large 1000000000
 
+promise: ## memory of a model that fills SHARE of it (0.6) beside a long prompt, and of 20 mixes, against what was promised
+	go test ./tools/bigfolder -count=1 -timeout 0 -v -run 'Promise|Mixes' -share $(or $(SHARE),0.6) -mixes 20
+
 bigfolder: build ## peak memory of a 12 GB model of random weights, with and without --low-memory, against the forecast (DIR=folder keeps it)
 	go test ./tools/bigfolder -count=1 -timeout 0 -v -hearth $(CURDIR)/bin/hearth $(if $(DIR),-folder $(DIR))
 

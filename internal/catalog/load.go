@@ -198,6 +198,9 @@ func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 	if w.loaded, err = c.Load(w.backend, opts); err != nil {
 		return nil, err
 	}
+	if err := w.settle(src); err != nil {
+		return nil, err
+	}
 	w.Rounding = opts.Precision.Rounding(w.backend.Caps())
 	m := w.loaded
 	w.Model = Facts{Type: m.Type, Description: m.Description, Width: m.Width, Vocab: m.Vocab, Context: m.Context, Bytes: m.Bytes}

@@ -84,6 +84,25 @@ func (b Backends) ask(src *Source, need budget.Use) (*budget.Share, error) {
 	return share, err
 }
 
+// settle makes a share that of the weights as they were loaded: repacked they may take more than they did in their files.
+func (w *Weights) settle(src *Source) error {
+	h, ok := w.backend.(interface{ Held() int64 })
+	if w.share == nil || !ok {
+		return nil
+	}
+	has, held := w.share.Use().Weights, h.Held()
+	if w.storage.mapped { // what the files have of memory is the system's to take back, but they are read in every step
+		held = max(held, has)
+	}
+	w.share.Give(budget.Use{Weights: has - min(has, held)})
+	more := budget.Use{Weights: max(held-has, 0)}
+	if _, a := w.share.Grow(more, more); a != budget.Yes {
+		short := w.share.Short(more)
+		return &model.LoadError{Where: src.Where, Problem: short.Error(), Hint: short.Hint()}
+	}
+	return nil
+}
+
 // WatchMemory makes prompt caches shrink and idle models go while the system is short of memory, until ctx ends.
 func WatchMemory(ctx context.Context, m *budget.Machine) {
 	t := time.NewTicker(lookEvery)

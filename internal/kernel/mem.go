@@ -33,6 +33,14 @@ type Memory struct {
 	mu    sync.Mutex
 	chunk []byte // the rest of the last shared mapping
 	maps  [][]byte
+	given int64
+}
+
+// Given is how many bytes Bytes and its like have given since Free.
+func (m *Memory) Given() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.given
 }
 
 const (
@@ -42,11 +50,12 @@ const (
 
 // Bytes gives n zero bytes that start on a cache line; they are valid until Free.
 func (m *Memory) Bytes(n int) []byte {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.given += int64(n)
 	if n < leastMap {
 		return AlignedBytes(n)
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	size := roundUp(n, align)
 	if size > len(m.chunk) {
 		b, ok := m.grow(max(size, chunkSize))
@@ -92,5 +101,5 @@ func (m *Memory) Free() {
 	for _, b := range m.maps {
 		unmap(b)
 	}
-	m.maps, m.chunk = nil, nil
+	m.maps, m.chunk, m.given = nil, nil, 0
 }

@@ -54,6 +54,13 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if *mixRun != "" {
+		if err := child(*mixRun); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	os.Exit(m.Run())
 }
 

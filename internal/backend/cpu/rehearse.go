@@ -16,7 +16,7 @@ func (b *Backend) Rehearse(steps func() error) (int64, error) {
 			s.free()
 		}
 	}
-	b.moe.acts, b.heads.acts = nil, nil
+	b.forget()
 	b.scopes, b.acts, b.rehearsing = scopes, acts, false
 	return bytes, err
 }
@@ -28,7 +28,18 @@ func (b *Backend) Trim() {
 			s.free()
 		}
 	}
-	b.acts, b.moe.acts, b.heads.acts = nil, nil, nil
+	b.acts = nil
+	b.forget()
+}
+
+// forget lets go of the prepared forms that jobs and free arrays still name.
+func (b *Backend) forget() {
+	for _, a := range b.arrays {
+		if a != nil && a.gen == 0 {
+			a.acts = nil
+		}
+	}
+	b.prep, b.mul, b.moe, b.heads.acts = prepJob{}, mulJob{}, moeJob{}, nil
 }
 
 // StepBytes is the most that the arrays of a step have taken, and their prepared forms, since Trim.
@@ -42,16 +53,22 @@ func (b *Backend) StepBytes() (n int64) {
 		}
 	}
 	for _, a := range b.acts {
-		n += a.Bytes()
+		n += heapTimes * a.Bytes()
 	}
 	for _, a := range b.moe.acts {
-		n += a.Bytes()
+		n += heapTimes * a.Bytes()
 	}
 	for i := range b.heads.acts {
-		n += b.heads.acts[i].Bytes()
+		n += heapTimes * b.heads.acts[i].Bytes()
 	}
 	return n
 }
+
+// heapTimes is how often prepared forms count: they lie on the heap, which the collector lets grow to twice what is live.
+const heapTimes = 2
+
+// Held is what weights and state have been given of memory of their own, in bytes, touched or not.
+func (b *Backend) Held() int64 { return b.mem.Given() }
 
 // free gives back the memory of steps.
 func (s *scope) free() {
