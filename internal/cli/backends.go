@@ -22,6 +22,7 @@ import (
 	"hearth/internal/config"
 	"hearth/internal/console"
 	"hearth/internal/remote"
+	"hearth/internal/sysmem"
 )
 
 // backends are those of this build; auto takes the first that works, and looks for MLX on Macs only.
@@ -44,7 +45,7 @@ func withWorkers(cfg *config.Config, log *slog.Logger, output io.Writer) catalog
 	b := backends()
 	b.Warn = func(line string) { log.Warn(line) }
 	w := &catalog.Workers{
-		Build: buildMark(), Command: workerCommand,
+		Build: buildMark(), Command: func() (*exec.Cmd, error) { return workerCommand(cfg) },
 		Warn:   b.Warn,
 		Output: func(line string) { fmt.Fprintln(output, "hearth: model: "+line) },
 	}
@@ -65,14 +66,16 @@ func withWorkers(cfg *config.Config, log *slog.Logger, output io.Writer) catalog
 	return b
 }
 
-// workerCommand starts this program as a worker process, with the name that it was started with itself.
-func workerCommand() (*exec.Cmd, error) {
+// workerCommand starts this program as a worker process, with the name that it was started with itself and what MLX reads of its
+// environment.
+func workerCommand(cfg *config.Config) (*exec.Cmd, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this program's file: %w", err)
 	}
 	cmd := exec.Command(exe, workerName)
 	cmd.Args[0] = os.Args[0]
+	cmd.Env = append(os.Environ(), cfg.MLXEnviron(sysmem.Total())...)
 	return cmd, nil
 }
 

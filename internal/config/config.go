@@ -49,6 +49,9 @@ type Config struct {
 	// How it runs.
 	Backend         string // auto, mlx, cpu
 	MLXLib          string // path of libmlxc; "": in the usual places
+	MLXFastSynch    *bool  // these three are settings of MLX; nil and 0: MLXEnviron
+	MLXBufferMB     int
+	MLXBufferOps    int
 	Precision       string // auto, fast, outliers, exact, float32
 	Threads         int    // 0: one per core
 	LowMemory       *bool  // nil: where the weights would not fit otherwise

@@ -74,7 +74,7 @@ func experts(n, context int) string {
 // expertBytes is what an expert takes: three matrices with 4.5 bits a weight.
 const expertBytes = 3 * 1024 * 768 * 9 / 16
 
-// TestPromise: the weights fill a share of the memory, a long prompt runs beside eight streams, and the peak is what was promised.
+// TestPromise: the weights fill a share of the memory, a long prompt runs beside eight streams, and the peak is as promised.
 func TestPromise(t *testing.T) {
 	if *share == 0 {
 		t.Skip("run by hand: make promise")
