@@ -75,7 +75,7 @@ func workerCommand(cfg *config.Config) (*exec.Cmd, error) {
 	}
 	cmd := exec.Command(exe, workerName)
 	cmd.Args[0] = os.Args[0]
-	cmd.Env = append(os.Environ(), cfg.MLXEnviron(sysmem.Total())...)
+	cmd.Env = append(cmd.Environ(), cfg.MLXEnviron(sysmem.Total())...)
 	return cmd, nil
 }
 
