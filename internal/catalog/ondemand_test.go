@@ -209,6 +209,7 @@ func TestRoom(t *testing.T) {
 		if _, err := say(t, c, name, nil); err != nil {
 			t.Fatal(err)
 		}
+		until(t, "its request has ended", func() bool { return row(t, c, name).Users == 0 })
 		forward(time.Second)
 	}
 	if _, err := say(t, c, "c", nil); err != nil {
