@@ -50,8 +50,8 @@ func read(f func() int64) int64 {
 	return f()
 }
 
-// unknown is the capacity of a machine that does not tell: more than any has.
-const unknown = 1 << 60
+// Unknown is the capacity of a machine that does not tell: more than any has.
+const Unknown = 1 << 60
 
 // Reserve is what is left to the system of so much memory, unless somebody asks for another number: a sixteenth, up to 4 GiB.
 func Reserve(total int64) int64 { return min(total/16, 4<<30) }
@@ -76,12 +76,12 @@ func New(r Readers, reserve int64) *Machine {
 	return &Machine{read: r, reserve: reserve, changed: make(chan struct{}), run: func(f func()) { go f() }}
 }
 
-// Capacity is what all models may have together, 1<<60 where the machine does not tell its memory.
+// Capacity is what all models may have together, Unknown where the machine does not tell its memory.
 func (m *Machine) Capacity() int64 {
 	if total := read(m.read.Total); total > 0 {
 		return max(total-m.reserve, 0)
 	}
-	return unknown
+	return Unknown
 }
 
 // Claim is what a model asks for.

@@ -242,7 +242,7 @@ func TestUnknownMachine(t *testing.T) {
 		t.Errorf("%v, %+v", a, got)
 	}
 	s.Close()
-	if m.Free() != unknown {
-		t.Errorf("%d are free, want %d", m.Free(), int64(unknown))
+	if m.Free() != Unknown {
+		t.Errorf("%d are free, want %d", m.Free(), int64(Unknown))
 	}
 }

@@ -91,7 +91,7 @@ func (c *Catalog) AddSmall(src *Source) {
 	e := newEntry(Small, src, Settings(src, &own), model.Generates)
 	e.names.aliases = smallAliases
 	c.entries = append(c.entries, e)
-	c.main().names.guess = false // either could be meant
+	c.Main().names.guess = false // either could be meant
 }
 
 // AddEmbedder and AddRanker put a model beside the others.
@@ -107,13 +107,11 @@ func (c *Catalog) addEncoder(src *Source, kind model.Kind) {
 	c.entries = append(c.entries, e)
 }
 
-func (c *Catalog) main() *Entry { return c.entries[0] }
-
 // Entries are the models of the command line, the main one first.
 func (c *Catalog) Entries() []*Entry { return c.entries }
 
 // Main is the entry of the main model.
-func (c *Catalog) Main() *Entry { return c.main() }
+func (c *Catalog) Main() *Entry { return c.entries[0] }
 
 // Small is that of the small model, nil if there is none.
 func (c *Catalog) Small() *Entry {
@@ -126,17 +124,17 @@ func (c *Catalog) Small() *Entry {
 }
 
 // Settings are those of the main model.
-func (c *Catalog) Settings() *config.Config { return c.main().cfg }
+func (c *Catalog) Settings() *config.Config { return c.Main().cfg }
 
 // ID is what the main model is called towards clients.
-func (c *Catalog) ID() string { return c.main().ID() }
+func (c *Catalog) ID() string { return c.Main().ID() }
 
 // Ready reports whether the main model is loaded.
-func (c *Catalog) Ready() bool { return c.main().Ready() }
+func (c *Catalog) Ready() bool { return c.Main().Ready() }
 
 // Known is closed once the main model's tokenizer and chat template are known to work: what is loaded from then on is its
 // weights. Where they do not, and where a script answers, it never is.
-func (c *Catalog) Known() <-chan struct{} { return c.main().known }
+func (c *Catalog) Known() <-chan struct{} { return c.Main().known }
 
 // Load reads the models, one after the other, and starts their engines. It is called once; its error is also what every Open then
 // says. A small model that does not chat is refused before any is read.

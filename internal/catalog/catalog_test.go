@@ -270,16 +270,16 @@ func TestHostedNames(t *testing.T) {
 		"gpt-oss-120b": false, "openai/gpt-oss-120b": false, "o": false, "olmo-2": false, "opus": false, "openai/": false, "gpt4": false, "o3": true,
 		"my-gpt-4o": false, "mistral/gpt-4o": false, "text-embedding-3-small": false,
 	} {
-		guessed, err := c.main().names.find(name, false)
+		guessed, err := c.Main().names.find(name, false)
 		if guessed != want || (err == nil) != want {
 			t.Errorf("%q: guessed %v, %v; want %v", name, guessed, err, want)
 		}
-		if guessed, err := c.main().names.find(name, true); !guessed || err != nil {
+		if guessed, err := c.Main().names.find(name, true); !guessed || err != nil {
 			t.Errorf("deployment %q: guessed %v, %v", name, guessed, err)
 		}
 	}
 	for _, name := range []string{"gpt-oss-20b", "default", "claude-opus-4-8"} {
-		if guessed, err := c.main().names.find(name, true); guessed || err != nil {
+		if guessed, err := c.Main().names.find(name, true); guessed || err != nil {
 			t.Errorf("%q: guessed %v, %v", name, guessed, err)
 		}
 	}
@@ -289,14 +289,14 @@ func TestHostedNames(t *testing.T) {
 		"gpt-4o": "hearth serve /models/gpt-oss-20b --served-model-name gpt-4o;", "it's": "", "a,b": "", "two words": "--served-model-name 'two words';",
 		"-x": "", "\x1b[31m": "",
 	} {
-		_, err := strict.main().names.find(name, true)
+		_, err := strict.Main().names.find(name, true)
 		if chat.AsError(err).Kind != chat.NotFound || command == "" == strings.Contains(err.Error(), "--served-model-name") || !strings.Contains(err.Error(), command) {
 			t.Errorf("strict, %q: %v; want the command %q", name, err, command)
 		}
 	}
 	small := New(src, config.Default())
 	small.AddSmall(&Source{ID: "small"})
-	if guessed, err := small.main().names.find("gpt-4o", false); guessed || err == nil {
+	if guessed, err := small.Main().names.find("gpt-4o", false); guessed || err == nil {
 		t.Errorf("beside a small model: guessed %v, %v", guessed, err)
 	}
 }
@@ -320,7 +320,7 @@ func TestClaudeNamesOpen(t *testing.T) {
 				t.Errorf("%+v: %s opens %v, %v", tt, name, e, err)
 			}
 		}
-		for name, want := range map[string]*Entry{"claude-haiku-4-5": s.Small(), "Claude-3-HAIKU": s.Small(), "claude-opus-4-8": s.main(), "default": s.main()} {
+		for name, want := range map[string]*Entry{"claude-haiku-4-5": s.Small(), "Claude-3-HAIKU": s.Small(), "claude-opus-4-8": s.Main(), "default": s.Main()} {
 			if name == tt.small {
 				continue
 			}

@@ -13,7 +13,7 @@ import (
 func (c *Catalog) Stats() engine.Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock() // none goes meanwhile, and is missed or counted twice
-	sum := c.main().Stats()
+	sum := c.Main().Stats()
 	for _, e := range slices.Concat(c.entries[1:], c.found) {
 		s := e.Stats()
 		sum.Add(&s)

@@ -3,6 +3,7 @@ package catalog
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"hearth/internal/chat"
 	"hearth/internal/demo"
+	"hearth/internal/hub"
 	"hearth/internal/model"
 )
 
@@ -34,7 +36,7 @@ func isHosted(name string) bool {
 		return false
 	}
 	return len(name) > 1 && name[0] == 'o' && '0' <= name[1] && name[1] <= '9' ||
-		slices.ContainsFunc(hosted, func(pattern string) bool { return matchGlob(pattern, name) })
+		matchAny(hosted, name)
 }
 
 // textAliases are names of embedding models that clients have built in.
@@ -77,7 +79,7 @@ func (n *names) is(name string) bool {
 
 // isAlias reports names that clients have built in and that mean the model.
 func (n *names) isAlias(name string) bool {
-	return slices.ContainsFunc(n.aliases, func(pattern string) bool { return matchGlob(pattern, name) })
+	return matchAny(n.aliases, name)
 }
 
 // find is nil if name means the model, else a NotFound error. It is guessed where that is no name of the model's: what
@@ -127,6 +129,11 @@ func samePath(name, path string) bool {
 	return err == nil && abs == path
 }
 
+// matchAny reports whether one of the patterns matches.
+func matchAny(patterns []string, s string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return matchGlob(pattern, s) })
+}
+
 // matchGlob compares with a pattern, in which a star matches any text, the empty one included.
 func matchGlob(pattern, s string) bool {
 	first, rest, star := strings.Cut(pattern, "*")
@@ -146,7 +153,7 @@ func matchGlob(pattern, s string) bool {
 // find is the entry that a request for text means: a model of the command line by a name of its own, one on disk, what clients
 // mean by names that they have built in. Where only the main model is left to be meant, its error is what is told.
 func (c *Catalog) find(ctx context.Context, name string) (*Entry, error) {
-	main := c.main()
+	main := c.Main()
 	if name == "" || main.names.is(name) {
 		return main, nil
 	}
@@ -166,11 +173,9 @@ func (c *Catalog) find(ctx context.Context, name string) (*Entry, error) {
 	if found == nil {
 		_, deployment := chat.Deployment(ctx)
 		if guessed, err = main.names.find(name, deployment); err != nil { // it means no other: the disk may have it since
-			var wrong error
-			if found, wrong = c.onDisk(ctx, name, true); wrong != nil {
-				err = wrong
-			} else if found == nil {
-				err = c.unknown(name, err)
+			var far error
+			if found, far = c.onDisk(ctx, name, true); far != nil {
+				err = unknown(name, far, err)
 			}
 		}
 	}
@@ -186,12 +191,14 @@ func (c *Catalog) find(ctx context.Context, name string) (*Entry, error) {
 	return main, err
 }
 
-// unknown is err with what the disk has to say of a name that nobody has.
-func (c *Catalog) unknown(name string, err error) error {
-	if c.disk == nil {
-		return err
+// unknown is what is told of a name that no model of the command line has, and what far says of on disk. Where the disk has no
+// advice it is err.
+func unknown(name string, far, err error) error {
+	var missing *hub.NotFoundError
+	if !errors.As(far, &missing) {
+		return far
 	}
-	advice := c.disk.Advice(name)
+	advice := Advice(missing)
 	if len(advice) == 0 {
 		return err
 	}
@@ -220,23 +227,23 @@ func (c *Catalog) findEncoder(ctx context.Context, name string, kind chat.ModelK
 		return e, nil
 	}
 	found, err := c.onDisk(ctx, name, false)
-	if found == nil && err == nil && !c.cfg.AnyModel && !c.main().names.is(name) && !slices.ContainsFunc(textAliases, func(a string) bool { return matchGlob(a, name) }) {
+	if found == nil && err == nil && !c.cfg.AnyModel && !c.Main().names.is(name) && !matchAny(textAliases, name) {
 		found, err = c.onDisk(ctx, name, true)
 	}
 	switch {
-	case err != nil:
+	case wrong(err):
 		return nil, err
 	case found != nil && found.Model().Kind != kind:
 		return nil, c.refuse(name, kind, found.Model().Kind, first)
 	case found != nil:
 		return found, nil
 	}
-	main := c.main()
+	main := c.Main()
 	generates := main.names.is(name)
 	switch {
 	case first == nil || generates && main.Encoder() == nil:
 		return nil, c.refuse(name, kind, chat.Chats, first)
-	case c.cfg.AnyModel, name == "", generates, slices.ContainsFunc(textAliases, func(a string) bool { return matchGlob(a, name) }):
+	case c.cfg.AnyModel, name == "", generates, matchAny(textAliases, name):
 		return first, nil
 	}
 	if _, deployment := chat.Deployment(ctx); deployment && !c.cfg.StrictModels {
@@ -256,7 +263,7 @@ func (c *Catalog) encoders(ctx context.Context) ([]*Entry, error) {
 			beside = append(beside, e)
 		}
 	}
-	main := c.main()
+	main := c.Main()
 	if len(beside) == 0 {
 		select {
 		case <-main.done:

@@ -11,6 +11,7 @@ import (
 
 	"hearth/internal/budget"
 	"hearth/internal/chat"
+	"hearth/internal/hub"
 	"hearth/internal/model"
 )
 
@@ -24,10 +25,9 @@ type Found struct {
 // Disk knows the models that are on disk. Its methods are called from any goroutine; List for lists and every now and then, Find
 // for names that are nobody's otherwise.
 type Disk interface {
-	// Find is the model of a name; nil: there is none. An error, a *chat.Error, says what is wrong with what is there.
+	// Find is the model of a name. The error is a *hub.NotFoundError where there is none, else a *chat.Error that says what is
+	// wrong with what is there.
 	Find(name string) (*Found, error)
-	// Advice is what to tell of a name that Find knows none for: the one that may be meant, how to fetch it, what there is.
-	Advice(name string) []string
 	List(ctx context.Context) []Found
 }
 
@@ -245,9 +245,7 @@ func (c *Catalog) decided() (again bool) {
 		}
 	}
 	for _, i := range d.unload {
-		e := c.found[i]
-		e.phase = leaves
-		c.going.Go(func() { c.unload(e) })
+		c.dismiss(c.found[i])
 	}
 	if d.parts {
 		c.switched = now
@@ -368,9 +366,14 @@ func (c *Catalog) evict(e *Entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e.phase == resides && !c.closed {
-		e.phase = leaves
-		c.going.Go(func() { c.unload(e) })
+		c.dismiss(e)
 	}
+}
+
+// dismiss has a model go that nobody uses; mu is held.
+func (c *Catalog) dismiss(e *Entry) {
+	e.phase = leaves
+	c.going.Go(func() { c.unload(e) })
 }
 
 // unload frees a model that nobody uses.
@@ -463,7 +466,7 @@ func (c *Catalog) named(ctx context.Context, name string) (*Entry, error) {
 			return e, nil
 		}
 	}
-	if e, err := c.onDisk(ctx, name, true); e != nil || err != nil {
+	if e, err := c.onDisk(ctx, name, true); e != nil || wrong(err) {
 		return e, err
 	}
 	return c.find(ctx, name)
@@ -572,8 +575,11 @@ func (c *Catalog) note(f *Found) *Entry {
 	return e
 }
 
+// wrong reports an error about what is on disk, and not that nothing is.
+func wrong(err error) bool { return err != nil && !errors.As(err, new(*hub.NotFoundError)) }
+
 // onDisk is the model on disk that is called so, nil if there is none. What is known of the disk may be some seconds old; with
-// far it is asked itself if it is not in there.
+// far it is asked itself if it is not in there, and the error is that of Disk.Find.
 func (c *Catalog) onDisk(ctx context.Context, name string, far bool) (*Entry, error) {
 	if c.disk == nil || name == "" {
 		return nil, nil
@@ -596,7 +602,7 @@ func (c *Catalog) onDisk(ctx context.Context, name string, far bool) (*Entry, er
 		return e, nil
 	}
 	f, err := c.disk.Find(name)
-	if f == nil || err != nil {
+	if err != nil {
 		return nil, err
 	}
 	c.mu.Lock()

@@ -32,10 +32,8 @@ func (s shelf) Find(name string) (*Found, error) {
 			return &s[i], nil
 		}
 	}
-	return nil, nil
+	return nil, &hub.NotFoundError{ID: name}
 }
-
-func (s shelf) Advice(string) []string { return []string{"did you mean another?"} }
 
 func (s shelf) List(context.Context) []Found { return s }
 

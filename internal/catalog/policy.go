@@ -53,6 +53,18 @@ func (s *standing) idle() bool {
 	return s.phase == resides && s.users == 0 && (s.waiting == 0 || s.drains)
 }
 
+// claim orders models that nobody uses: one that has been told to go is first to, one that stays until its memory is needed
+// last.
+func (s *standing) claim() (n int) {
+	if !s.drains {
+		n += 2
+	}
+	if s.until.IsZero() {
+		n++
+	}
+	return n
+}
+
 // decision is what is to be done. Models are numbers of standings; those that are not in drains take requests again.
 type decision struct {
 	load   int   // -1: none
@@ -140,13 +152,7 @@ func (d *decision) makeRoom(all []standing, next int, lacks, spare int64, last, 
 	}
 	slices.SortStableFunc(idle, func(a, b int) int {
 		x, y := &all[a], &all[b]
-		switch {
-		case x.drains != y.drains: // it has been told to go
-			return cmp.Compare(b2i(y.drains), b2i(x.drains))
-		case x.until.IsZero() != y.until.IsZero(): // somebody wants it to stay
-			return cmp.Compare(b2i(x.until.IsZero()), b2i(y.until.IsZero()))
-		}
-		return x.used.Compare(y.used)
+		return cmp.Or(cmp.Compare(x.claim(), y.claim()), x.used.Compare(y.used))
 	})
 	due := last.Add(residence)
 	chosen, lacks := choose(all, idle, lacks)
@@ -174,13 +180,6 @@ func (d *decision) makeRoom(all []standing, next int, lacks, spare int64, last, 
 		return
 	}
 	d.drains = chosen
-}
-
-func b2i(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // choose takes models of a list, in its order, until they have so many bytes, and leaves those out that the others make needless.

@@ -15,6 +15,7 @@ import (
 	"hearth/internal/console"
 	"hearth/internal/hub"
 	"hearth/internal/regular"
+	"hearth/internal/server"
 )
 
 func newAliasCmd() *cobra.Command {
@@ -56,7 +57,7 @@ file, which a running server reads again when it has changed.`,
 		if err != nil {
 			return err
 		}
-		return show(cmd.OutOrStdout(), newAliasList(all), asJSON)
+		return show(cmd.OutOrStdout(), &aliasList{aliasesOf(all)}, asJSON)
 	}
 	return cmd
 }
@@ -88,21 +89,16 @@ func setAlias(notes io.Writer, on *hub.Roots, name, model string) error {
 
 // aliasList is what alias prints.
 type aliasList struct {
-	Aliases []listedAlias `json:"aliases"`
+	Aliases []server.Alias `json:"aliases"`
 }
 
-type listedAlias struct {
-	Name    string `json:"name"`
-	Model   string `json:"model"`
-	Builtin bool   `json:"builtin"`
-}
-
-func newAliasList(all []hub.Alias) *aliasList {
-	l := &aliasList{Aliases: []listedAlias{}}
+// aliasesOf are aliases as the command and the server's route tell them.
+func aliasesOf(all []hub.Alias) []server.Alias {
+	out := []server.Alias{}
 	for _, a := range all {
-		l.Aliases = append(l.Aliases, listedAlias(a))
+		out = append(out, server.Alias(a))
 	}
-	return l
+	return out
 }
 
 func (l *aliasList) print(w io.Writer) error {

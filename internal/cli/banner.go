@@ -35,7 +35,7 @@ func (s *serving) introduce() {
 	}
 	fmt.Fprintln(w)
 	if s.src.Demo() {
-		fmt.Fprintf(w, "       for a real model: %s\n", realModel(roots(s.cfg)))
+		fmt.Fprintf(w, "       for a real model: %s\n", realModel(s.roots))
 	}
 	if file := s.cfg.File(); file != "" {
 		fmt.Fprintf(w, "settings: %s\n", strings.Join(append([]string{file}, s.models.Settings().Sections()...), ", "))

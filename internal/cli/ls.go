@@ -80,7 +80,7 @@ func listModels(ctx context.Context, cfg *config.Config) (*modelList, error) {
 	}
 	capacity := catalog.NewMachine(cfg).Capacity()
 	l := &modelList{Models: make([]listedModel, len(entries)), Memory: capacity}
-	if capacity >= 1<<60 {
+	if capacity == budget.Unknown {
 		l.Memory = 0
 	}
 	for _, d := range on.Dirs() {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"hearth/internal/catalog"
@@ -127,7 +126,7 @@ func (m manager) Remove(_ context.Context, model, revision string) (server.Remov
 	if err != nil {
 		return server.Removed{}, refused(err)
 	}
-	if putByOthers(&e) {
+	if !e.Cached() {
 		return server.Removed{}, chat.Invalidf("model", "%s is in no cache: hearth has not put it there, and removes it on the command line only: hearth rm --force", regular.Clip(e.Dir))
 	}
 	p, err := m.on.PlanRemoval(e)
@@ -140,19 +139,10 @@ func (m manager) Remove(_ context.Context, model, revision string) (server.Remov
 	return server.Removed{ID: e.ID, Revision: e.Revision, Bytes: p.Bytes, Kept: p.Kept, Left: append([]string{}, p.Left...)}, nil
 }
 
-// putByOthers reports models that are in no cache: somebody has put them there.
-func putByOthers(e *hub.Entry) bool {
-	return e.Repo == "" && !strings.HasPrefix(filepath.Base(e.Dir), "models--")
-}
-
 // Aliases implements server.Manager.
 func (m manager) Aliases(context.Context) ([]server.Alias, error) {
 	all, err := m.on.Aliases.List()
-	var out []server.Alias
-	for _, a := range all {
-		out = append(out, server.Alias(a))
-	}
-	return out, err
+	return aliasesOf(all), err
 }
 
 // SetAlias implements server.Manager. A folder must be one that models are looked for in.

@@ -17,7 +17,7 @@ type onDisk struct{ roots *hub.Roots }
 func (d onDisk) Find(name string) (*catalog.Found, error) {
 	e, err := d.roots.Find(name)
 	if err != nil {
-		return nil, nil // who asked says what there is
+		return nil, err
 	}
 	f, err := found(&e)
 	var half *catalog.HalfError
@@ -32,15 +32,6 @@ func (d onDisk) Find(name string) (*catalog.Found, error) {
 
 func notLoadable(msg string) error {
 	return &chat.Error{Kind: chat.NotFound, Param: "model", Code: "model_not_loadable", Msg: msg}
-}
-
-// Advice implements catalog.Disk.
-func (d onDisk) Advice(name string) []string {
-	var missing *hub.NotFoundError
-	if _, err := d.roots.Find(name); errors.As(err, &missing) {
-		return catalog.Advice(missing)
-	}
-	return nil
 }
 
 // List implements catalog.Disk.

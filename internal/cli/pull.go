@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -110,9 +109,8 @@ func (p *puller) find(ctx context.Context) (*catalog.Source, error) {
 			return nil
 		}
 		fmt.Fprint(p.out, "Fetch it now? [y/N] ")
-		answer, _ := bufio.NewReader(io.LimitReader(p.in, 64)).ReadString('\n')
-		if a := strings.ToLower(strings.TrimSpace(answer)); a != "y" && a != "yes" {
-			return err
+		if yes, failed := readYes(ctx, p.in); failed != nil || !yes {
+			return cmp.Or(failed, err)
 		}
 		return nil
 	}

@@ -56,7 +56,7 @@ func removeModel(cmd *cobra.Command, on *hub.Roots, name string, yes, force bool
 	if err != nil {
 		return err
 	}
-	if putByOthers(&e) {
+	if !e.Cached() {
 		if !force || name != e.Dir {
 			return console.Hintf(fmt.Errorf("%s is in no cache: hearth has not put it there", regular.Clip(e.Dir)), "to remove the folder: hearth rm --force %s", regular.Clip(e.Dir))
 		}

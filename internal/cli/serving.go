@@ -18,6 +18,7 @@ import (
 	"hearth/internal/catalog"
 	"hearth/internal/config"
 	"hearth/internal/console"
+	"hearth/internal/hub"
 	"hearth/internal/server"
 	"hearth/internal/store"
 )
@@ -33,6 +34,7 @@ type serving struct {
 	listeners []net.Listener
 
 	models *catalog.Catalog
+	roots  *hub.Roots   // in which models on disk are looked for
 	store  *store.Store // of responses
 	token  string       // of who may manage the models
 
@@ -80,12 +82,12 @@ func (s *serving) find() (err error) {
 	s.log = slog.New(slog.NewTextHandler(s.stderr, &slog.HandlerOptions{Level: level(s.cfg.LogLevel)}))
 	_, forced := config.Environ(kernelsEnv)
 	warnKernels(s.log, forced)
-	s.models = catalog.New(s.src, s.cfg)
+	s.models, s.roots = catalog.New(s.src, s.cfg), roots(s.cfg)
 	if err := addBeside(s.models, s.cfg, "small-model", "embedding-model", "rerank-model"); err != nil {
 		return err
 	}
 	if s.cfg.Models == "on-demand" && s.cfg.Script == "" {
-		s.models.AddDisk(onDisk{roots(s.cfg)}, s.cfg.IdleUnload)
+		s.models.AddDisk(onDisk{s.roots}, s.cfg.IdleUnload)
 	}
 	s.models.Note = func(line string) { s.log.Info(line) }
 	s.store = responseStore(s.cfg, func(line string) { s.log.Warn(line) })
@@ -123,7 +125,7 @@ func (s *serving) start(ctx context.Context) {
 	opts := serverOptions(s.cfg, s.models, s.store, s.log)
 	opts.Network = public(s.listeners)
 	opts.Encoders = s.models
-	opts.Manager, opts.Token = manager{s.cfg, roots(s.cfg), s.models}, s.token
+	opts.Manager, opts.Token = manager{s.cfg, s.roots, s.models}, s.token
 	if s.tells() {
 		opts.Perf = s.stderr
 	}

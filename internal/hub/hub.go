@@ -40,6 +40,14 @@ type Entry struct {
 	Folder
 }
 
+// Cached reports models that are in a hub cache. Others are in folders that somebody has put there.
+func (e *Entry) Cached() bool {
+	return e.Repo != "" || strings.HasPrefix(filepath.Base(e.Dir), repoPrefix)
+}
+
+// repoPrefix begins the name of a model's folder in a hub cache.
+const repoPrefix = "models--"
+
 // NotFoundError says where a model was looked for.
 type NotFoundError struct {
 	ID     string
@@ -95,7 +103,7 @@ func (c Cache) Find(name string) (Entry, error) {
 // SnapshotID recovers the id of a folder inside a cache: its own name is only a commit.
 func SnapshotID(path string) (id string, ok bool) {
 	up := filepath.Dir(path)
-	repo, ok := strings.CutPrefix(filepath.Base(filepath.Dir(up)), "models--")
+	repo, ok := strings.CutPrefix(filepath.Base(filepath.Dir(up)), repoPrefix)
 	if !ok || filepath.Base(up) != "snapshots" {
 		return "", false
 	}

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -46,7 +47,7 @@ func (b blobs) leftovers() map[string][]leftover {
 		}
 	}
 	for _, l := range out {
-		slices.SortFunc(l, func(a, b leftover) int { return int(min(max(b.size-a.size, -1), 1)) })
+		slices.SortFunc(l, func(a, b leftover) int { return cmp.Compare(b.size, a.size) })
 	}
 	return out
 }

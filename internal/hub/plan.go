@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -261,13 +262,7 @@ func (s *session) choose(p *Plan) error {
 		e.Reason, e.Advice = "has no config.json: its weights are no model that hearth could load", ""
 	default:
 		slices.SortStableFunc(p.Files, func(a, b File) int {
-			if large := func(f File) bool { return len(f.Blob) == 64 }; large(a) != large(b) {
-				if large(a) {
-					return 1
-				}
-				return -1
-			}
-			return strings.Compare(a.Path, b.Path)
+			return cmp.Or(cmp.Compare(len(a.Blob), len(b.Blob)), strings.Compare(a.Path, b.Path)) // large ones have the longer hash
 		})
 		return nil
 	}
@@ -309,7 +304,7 @@ func safePath(p string) bool {
 
 // root is the folder of a model in the cache.
 func (c Cache) root(id string) string {
-	return filepath.Join(c.Dir, "models--"+strings.ReplaceAll(id, "/", "--"))
+	return filepath.Join(c.Dir, repoPrefix+strings.ReplaceAll(id, "/", "--"))
 }
 
 // look fills in which bytes of the files are there.

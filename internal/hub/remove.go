@@ -36,7 +36,7 @@ func (r *Roots) PlanRemoval(e Entry) (Removal, error) {
 	dir := e.Dir
 	if e.Repo != "" {
 		dir = e.Repo
-	} else if strings.HasPrefix(filepath.Base(dir), "models--") { // nothing of it is whole
+	} else if e.Cached() { // nothing of it is whole
 		m.whole = true
 	}
 	if !r.holds(dir) {
@@ -181,7 +181,7 @@ func (r *Roots) linkedElsewhere(dir string) (map[string]bool, error) {
 		}
 		for _, de := range des {
 			path := filepath.Join(root.Dir, de.Name())
-			if !strings.HasPrefix(de.Name(), "models--") {
+			if !strings.HasPrefix(de.Name(), repoPrefix) {
 				if de.IsDir() && !strings.HasPrefix(de.Name(), ".") {
 					if err := note(path); err != nil {
 						return nil, err

@@ -166,7 +166,7 @@ func (s *scan) child(root *Root, de fs.DirEntry) []place {
 	if strings.HasPrefix(name, ".") || strings.HasPrefix(name, "datasets--") || strings.HasPrefix(name, "spaces--") {
 		return nil
 	}
-	if repo, ok := strings.CutPrefix(name, "models--"); ok {
+	if repo, ok := strings.CutPrefix(name, repoPrefix); ok {
 		p.id, p.repo = strings.Replace(repo, "--", "/", 1), true
 		if _, _, ok := ParseID(p.id); !ok {
 			return nil
@@ -381,7 +381,7 @@ func (s *scan) direct(id string) []place {
 	var all []place
 	for i := range s.r.list {
 		root := &s.r.list[i]
-		repo := place{id: id, root: root, dir: filepath.Join(root.Dir, "models--"+strings.ReplaceAll(id, "/", "--")), repo: true}
+		repo := place{id: id, root: root, dir: Cache{Dir: root.Dir}.root(id), repo: true}
 		folder := place{id: id, root: root, dir: filepath.Join(root.Dir, filepath.FromSlash(id))}
 		for _, p := range []place{repo, folder} {
 			if st, err := os.Lstat(p.dir); err == nil {

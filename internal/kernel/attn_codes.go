@@ -124,16 +124,7 @@ func (a *Attn) codeSoftmax(w *AttnSpace, v *Rows, at, from, to, q0, n int, facto
 	groups, vpad := v.Width/codeGroup, pad16(v.Width)
 	for j := range n {
 		s, old := w.s[j*AttnTile:][:AttnTile], a.max[q0+j]
-		top := old
-		for _, x := range s {
-			if x *= factor; x > top {
-				top = x
-			}
-		}
-		off := top
-		if math.IsInf(float64(top), -1) {
-			off = 0
-		}
+		top, off := largest(s, old, factor)
 		var lanes [16]float32
 		for i, x := range s {
 			if x = fma32(x, factor, -off); x < leastPower {
@@ -144,11 +135,7 @@ func (a *Attn) codeSoftmax(w *AttnSpace, v *Rows, at, from, to, q0, n int, facto
 			lanes[i%16] += s[i]
 		}
 		if top != old {
-			f := pow2(old - top)
-			a.sum[q0+j] *= f
-			for d, x := range a.acc[(q0+j)*vpad:][:vpad] {
-				a.acc[(q0+j)*vpad+d] = x * f
-			}
+			lower(&a.sum[q0+j], a.acc[(q0+j)*vpad:][:vpad], pow2(old-top))
 			a.max[q0+j] = top
 		}
 		a.sum[q0+j] += foldLanes(&lanes)

@@ -58,29 +58,38 @@ func addHalf(sum float32, x, y uint16) float32 {
 func halfSoftmax(s, most, sum, acc []float32, vpad int, factor float32) {
 	for i, old := range most {
 		s := s[i*AttnTile:][:AttnTile]
-		top := old
-		for _, x := range s {
-			if x *= factor; x > top {
-				top = x
-			}
-		}
-		off := top
-		if math.IsInf(float64(top), -1) {
-			off = 0
-		}
+		top, off := largest(s, old, factor)
 		p := bf16s(s)[:AttnTile]
 		for j, x := range s { // what is written has been read
 			p[j] = bf16(flush(halfPow(fma32(x, factor, -off))))
 		}
 		if top != old {
-			f := pow2(old - top)
-			sum[i] *= f
-			for d, x := range acc[i*vpad:][:vpad] {
-				acc[i*vpad+d] = x * f
-			}
+			lower(&sum[i], acc[i*vpad:][:vpad], pow2(old-top))
 			most[i] = top
 		}
 		sum[i] += halfSum(p)
+	}
+}
+
+// largest is the largest of old and the scores times factor, and what is taken off these: 0 where none is seen yet.
+func largest(s []float32, old, factor float32) (top, off float32) {
+	top = old
+	for _, x := range s {
+		if x *= factor; x > top {
+			top = x
+		}
+	}
+	if !math.IsInf(float64(top), -1) {
+		off = top
+	}
+	return top, off
+}
+
+// lower multiplies earlier sums by f.
+func lower(sum *float32, acc []float32, f float32) {
+	*sum *= f
+	for d, x := range acc {
+		acc[d] = x * f
 	}
 }
 
