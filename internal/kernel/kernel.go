@@ -24,8 +24,9 @@
 // # The rest
 //
 // vec.go has the elementwise kernels, norms, rotation and sums over float32 slices; cache.go how rows of keys and values
-// are stored; attn.go attention of blocks of query tokens over runs of them, in float32 or, of bfloat16 keys where
-// the CPU multiplies such numbers, as attn_half.go says; Probe measures the limits that products are held against.
+// are stored; attn.go attention of blocks of query tokens over runs of them, in float32 or, where the CPU multiplies such
+// numbers fast, of bfloat16 keys as attn_half.go and of 8-bit codes as attn_codes.go says; Probe measures the limits that
+// products are held against.
 //
 // # Determinism
 //
