@@ -76,7 +76,7 @@ func TestOpencodeDemo(t *testing.T) {
 			t.Parallel()
 			s := serve(t, nil)
 			r := s.opencode(t, s.project(t, nil), p.npm, nil, "What is the capital of France?")
-			r.says(t, demoSays, "; for a real model: hf download ", " && hearth serve ")
+			r.says(t, demoSays, "; for a real model: hearth pull ", " && hearth serve ")
 			s.calls(t, p.path, 0)
 		})
 	}
