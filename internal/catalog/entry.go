@@ -262,6 +262,26 @@ func (e *Entry) Stats() engine.Stats {
 	return engine.Stats{Running: len(m.live())}
 }
 
+// Stuck reports a step that does not end, of a model in this process. It does not wait for the model.
+func (e *Entry) Stuck() bool {
+	m := e.loaded()
+	if m == nil || m.weights == nil {
+		return false
+	}
+	own, here := m.weights.Engine.(*engine.Engine)
+	return here && own.Stuck() > 0
+}
+
+// Restarting reports a model that was loaded and whose process has ended or loads again. It does not wait for the model.
+func (e *Entry) Restarting() bool {
+	m := e.loaded()
+	if m == nil || m.weights == nil {
+		return false
+	}
+	pid, starts := m.weights.Process()
+	return starts > 0 && pid == 0
+}
+
 // live lists what waits and runs.
 func (m *resident) live() []engine.Live {
 	switch {

@@ -46,7 +46,7 @@ type victim struct {
 	whole, cut, refused atomic.Int64
 }
 
-func newVictim(t *testing.T) *victim {
+func newVictim(t *testing.T, delay time.Duration) *victim {
 	t.Helper()
 	v := &victim{back: make(chan struct{}, 1), hit: make(chan struct{}, 1), client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
 	cfg := config.Default()
@@ -61,7 +61,7 @@ func newVictim(t *testing.T) *victim {
 	bs := withWorkers(cfg, slog.New(slog.DiscardHandler), io.Discard)
 	bs.Workers.Command = func() (*exec.Cmd, error) { return exec.Command("hearth", workerName), nil }
 	bs.Workers.Build = workerMark(t)
-	bs.Workers.Delay = func(int) time.Duration { return 0 }
+	bs.Workers.Delay = func(int) time.Duration { return delay }
 	bs.Workers.Warn = func(line string) {
 		if line == "the model is back" {
 			v.back <- struct{}{}
@@ -264,7 +264,7 @@ func (v *victim) load(t *testing.T, stop <-chan struct{}, want *sync.Map) *sync.
 // TestKill kills the model's process again and again, at some token of some stream: streams end with their protocol's error,
 // requests that come afterwards are answered, with what they were answered before, and nothing is left of the dead.
 func TestKill(t *testing.T) {
-	v := newVictim(t)
+	v := newVictim(t, 0)
 	r := rand.New(rand.NewPCG(1, 2))
 	want := &sync.Map{}
 	for _, text := range []string{"Hello!", "Who are you?", "What is 12 + 30?", "Name three colors.", "Tell me about yourself"} {
@@ -316,6 +316,24 @@ func TestKill(t *testing.T) {
 	}
 	if cut := v.cut.Load() + v.refused.Load(); cut > int64(*kills*(killWorkers+1)) || v.cut.Load() == 0 {
 		t.Errorf("%d replies did not end well for %d kills of at most %d at once", cut, *kills, killWorkers+1)
+	}
+}
+
+// TestRestarting: while the process of the model is away the server lives and is not ready, and no probe waits for it.
+func TestRestarting(t *testing.T) {
+	v := newVictim(t, time.Hour)
+	pid, _ := v.engine.Worker()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	ready, body := 0, []byte(nil)
+	for end := time.Now().Add(time.Minute); ready != http.StatusServiceUnavailable; time.Sleep(time.Millisecond) {
+		if ready, body = request(t, "GET", v.url+"/readyz", ""); time.Now().After(end) {
+			t.Fatalf("/readyz: %d %s", ready, body)
+		}
+	}
+	if live, _ := request(t, "GET", v.url+"/livez", ""); live != http.StatusOK || string(body) != `{"status":"loading"}`+"\n" {
+		t.Errorf("/livez: %d, /readyz: %s", live, body)
 	}
 }
 

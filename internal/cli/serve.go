@@ -118,6 +118,7 @@ func serverOptions(cfg *config.Config, models *catalog.Catalog, responsesIn *sto
 		Keys: cfg.Keys(), Isolate: cfg.Isolated(), AllowedHosts: cfg.AllowedHosts, AllowedOrigins: cfg.AllowedOrigins,
 		Version: v, Commit: c,
 		Health:  func() server.Health { return health(cfg, models) },
+		State:   func() server.State { return readiness(models.Main()) },
 		Monitor: monitor{cfg, models},
 		Log:     log, LogPrompts: cfg.LogPrompts, PeakMemory: console.PeakMemory,
 		RequestDir: cfg.DebugRequestDir,
@@ -152,19 +153,24 @@ func reasoningField(cfg *config.Config) string {
 
 func health(cfg *config.Config, models *catalog.Catalog) server.Health {
 	m := models.Main().Model()
-	h := server.Health{Status: "loading", Model: m.ID, Context: m.Context, Kind: m.Kind}
-	if models.Ready() {
-		h.Status = "ok"
-	}
+	h := server.Health{Status: readiness(models.Main()), Model: m.ID, Context: m.Context, Kind: m.Kind}
 	s := models.Main().Stats()
-	if s.Stuck > 0 {
-		h.Status = server.Stuck
-	}
 	h.PromptCache = server.PromptCache{Enabled: s.Cache.Enabled, Entries: s.Cache.Entries, Bytes: s.Cache.Bytes, CapBytes: s.Budget, TTL: cfg.ContextTTL.Milliseconds()}
 	think := models.Settings().Thinking()
 	on := m.Thinking && (think == nil || *think)
 	h.Thinking = server.Thinking{Enabled: on, Exposed: on && (cfg.ExposeThinking == nil || *cfg.ExposeThinking)}
 	return h
+}
+
+// readiness is whether a model answers. It never waits for a step.
+func readiness(e *catalog.Entry) server.State {
+	switch {
+	case !e.Ready() || e.Restarting():
+		return server.Loading
+	case e.Stuck():
+		return server.Stuck
+	}
+	return server.OK
 }
 
 func level(name string) slog.Level {

@@ -350,6 +350,11 @@ func TestWhileLoading(t *testing.T) {
 	if status, body := request(t, "GET", srv.URL+"/health", ""); status != 200 || !bytes.Contains(body, []byte(`"status":"loading","model":"demo"`)) {
 		t.Errorf("health: %d: %s", status, body)
 	}
+	for path, want := range map[string]int{"/livez": 200, "/readyz": 503} {
+		if status, body := request(t, "GET", srv.URL+path, ""); status != want || string(body) != `{"status":"loading"}`+"\n" {
+			t.Errorf("%s: %d: %s", path, status, body)
+		}
+	}
 	// Nothing is said of a context that is not known yet, and launch waits for it.
 	for _, path := range []string{"/health", "/v1/models", "/v1/models/demo", "/anthropic/v1/models"} {
 		_, body := request(t, "GET", srv.URL+path, "")
@@ -387,7 +392,9 @@ func TestWhileLoading(t *testing.T) {
 	if h := <-known; h == nil || h.Context != 8192 || h.Status != "ok" {
 		t.Errorf("health that was waited for: %+v", h)
 	}
-	if status, body := request(t, "GET", srv.URL+"/health", ""); status != 200 || !bytes.Contains(body, []byte(`"status":"ok"`)) {
-		t.Errorf("health: %d: %s", status, body)
+	for _, path := range []string{"/health", "/livez", "/readyz"} {
+		if status, body := request(t, "GET", srv.URL+path, ""); status != 200 || !bytes.Contains(body, []byte(`"status":"ok"`)) {
+			t.Errorf("%s: %d: %s", path, status, body)
+		}
 	}
 }

@@ -29,11 +29,11 @@ func (m monitor) Status() server.Status {
 			MemoryMB: float64(s.Cache.Bytes) / 1e6},
 		Requests: requests(live, time.Now()),
 	}
-	switch {
-	case !main.Ready():
-		st.Status = "loading"
+	switch state := readiness(main); {
 	case s.Stuck > 0:
-		st.Status = server.Stuck
+		st.Status = string(server.Stuck)
+	case state != server.OK:
+		st.Status = string(state)
 	}
 	st.Repairs = main.Repairs()
 	if w := main.Weights(); w != nil {

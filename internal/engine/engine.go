@@ -490,13 +490,16 @@ type CacheStats struct {
 	Disk     tier.Stats
 }
 
+// Stuck is for how long a step runs that does not end, 0: none does. It waits for nothing.
+func (e *Engine) Stuck() time.Duration { return e.watchdog.Stuck() }
+
 // Stats gives the figures for health and status pages.
 func (e *Engine) Stats() Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s := e.stats
 	s.Waiting = e.live - s.Running
-	s.Stuck = e.watchdog.Stuck()
+	s.Stuck = e.Stuck()
 	if e.disk != nil {
 		s.Cache.Disk = e.disk.tier.Stats()
 	}

@@ -102,6 +102,9 @@ func (s *Server) log(r *http.Request, rec *recorder, info *wire.Info, took time.
 		attrs = append(attrs, slog.Any("mended_calls", u.Mended))
 	}
 	level := slog.LevelInfo
+	if status < 400 && probes(r.URL.Path) {
+		level = slog.LevelDebug
+	}
 	if info.Err != nil {
 		attrs = append(attrs, slog.String("error", wire.Clip(info.Err.Error(), longestError)))
 		if status >= 500 {

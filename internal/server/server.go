@@ -49,6 +49,7 @@ type Options struct {
 
 	Version, Commit string
 	Health          func() Health // the state of the model and its cache; version and commit are filled in here
+	State           func() State  // Health's Status for probes, which must not wait for a model; nil: they ask Health
 	Monitor         Monitor       // for /v1/status and /v1/cache; nil: there are no such routes
 
 	// Manager, if not nil, is what the routes under /hearth/ are about. Without Keys they want Token: made at start, known to who
@@ -72,37 +73,6 @@ type Options struct {
 	KeepAlive  time.Duration // 0: wire.DefaultKeepAlive
 	Interval   int           // see wire.Options
 	Drain      time.Duration // 0: DefaultDrain
-}
-
-// Health is the body of GET /health.
-type Health struct {
-	Status  string `json:"status"` // ok, loading, draining, or stuck: a step of the model does not end
-	Model   string `json:"model"`
-	Context int    `json:"context,omitempty"` // tokens; not there while the model loads
-	// Kind is what a model is for that does not chat; "" for others, and while it is not known.
-	Kind        chat.ModelKind `json:"kind,omitempty"`
-	Thinking    Thinking       `json:"thinking"`
-	PromptCache PromptCache    `json:"prompt_cache"`
-	Version     string         `json:"version"`
-	Commit      string         `json:"commit"`
-}
-
-// Stuck is the Health.Status of a model that has to be started again.
-const Stuck = "stuck"
-
-// Thinking says whether the model reasons and whether clients get to see it.
-type Thinking struct {
-	Enabled bool `json:"enabled"`
-	Exposed bool `json:"exposed"`
-}
-
-// PromptCache is the state of the prefix cache.
-type PromptCache struct {
-	Enabled  bool  `json:"enabled"`
-	Entries  int   `json:"entries"`
-	Bytes    int64 `json:"bytes"`
-	CapBytes int64 `json:"cap_bytes"`
-	TTL      int64 `json:"ttl_ms"`
 }
 
 // Server serves the protocols over HTTP. Make it with New.
@@ -175,7 +145,7 @@ func New(o Options) *Server {
 	if o.Manager != nil {
 		s.mountManage(mux)
 	}
-	mux.Handle("/health", wire.Method(s.fail, http.MethodGet, s.health))
+	s.mountHealth(mux)
 	mux.Handle("/{$}", wire.Method(s.fail, http.MethodGet, s.root))
 	mux.HandleFunc("/", s.notFound)
 	s.handler = s.observe(s.checkManage(s.checkSource(s.checkKey(mux))))
@@ -249,34 +219,6 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, e *chat.Error) {
 
 func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
 	s.fail(w, r, &chat.Error{Kind: chat.NotFound, Code: "not_found", Msg: "there is nothing at " + clip(r.Method) + " " + clip(r.URL.Path)})
-}
-
-// health answers probes, which need no key. Where there are keys, it says no more than they ask for to pages of others, and to
-// what calls this machine by a name that may be another's.
-func (s *Server) health(w http.ResponseWriter, r *http.Request) {
-	h := s.o.Health()
-	h.Version, h.Commit = s.o.Version, s.o.Commit
-	if s.isDraining() {
-		h.Status = "draining"
-	}
-	status := http.StatusOK
-	if h.Status == Stuck {
-		status = http.StatusServiceUnavailable // a probe need not read the body
-	}
-	if len(s.keys) > 0 && (crossOrigin(r) || !s.guard.host(r.Host)) {
-		wire.WriteJSON(w, status, struct {
-			Status string `json:"status"`
-		}{h.Status})
-		return
-	}
-	wire.WriteJSON(w, status, h)
-}
-
-// crossOrigin reports requests of web pages that this server has not served itself.
-func crossOrigin(r *http.Request) bool {
-	origin := r.Header.Get("Origin")
-	_, host, _ := strings.Cut(origin, "://")
-	return origin != "" && !strings.EqualFold(host, r.Host)
 }
 
 func (s *Server) root(w http.ResponseWriter, r *http.Request) {
