@@ -223,6 +223,9 @@ func TestUnreadReply(t *testing.T) {
 			if took := time.Since(began); took > wire.WriteTimeout+time.Second || len(got) > 0 {
 				t.Errorf("%s %s %s: after %v there is still %.80q", tc.method, tc.path, tc.body, took, got)
 			}
+			if tc.path == "/health" {
+				return // what probes are answered is not logged
+			}
 			long := tc.body == messages && tc.path != "/v1/messages/count_tokens"
 			if line := <-logged; long && !bytes.Contains(line, []byte("the client closed the connection")) {
 				t.Errorf("%s %s: logged %s", tc.method, tc.path, line)
