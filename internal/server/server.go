@@ -89,6 +89,7 @@ type Server struct {
 	totals   totals
 	bounds   bounds
 	shares   shares
+	requests requests
 }
 
 // New builds the handler chain. It panics on missing required options.
@@ -146,9 +147,10 @@ func New(o Options) *Server {
 		s.mountManage(mux)
 	}
 	s.mountHealth(mux)
+	s.mountRequests(mux)
 	mux.Handle("/{$}", wire.Method(s.fail, http.MethodGet, s.root))
 	mux.HandleFunc("/", s.notFound)
-	s.handler = s.observe(s.checkManage(s.checkSource(s.checkKey(mux))))
+	s.handler = s.observe(s.checkManage(s.checkSource(s.checkKey(s.track(mux)))))
 	return s
 }
 

@@ -16,7 +16,7 @@ func Direct(w http.ResponseWriter, r *http.Request, fail ErrorWriter, f func() (
 	case err != nil && gone(r.Context()):
 		info.Err = ErrClientGone
 	case err != nil:
-		fail(w, r, chat.AsError(err))
+		fail(w, r, asError(r.Context(), err))
 	default:
 		info.Usage = &chat.Usage{Prompt: tokens}
 		w.Header().Set("Content-Type", "application/json")

@@ -132,7 +132,7 @@ func (o Options) Count(w http.ResponseWriter, r *http.Request, req *chat.Request
 		n, err = gen.Count(r.Context(), req)
 	}
 	if err != nil {
-		fail(w, r, chat.AsError(err))
+		fail(w, r, asError(r.Context(), err))
 		return
 	}
 	WriteJSON(w, http.StatusOK, body(n))
