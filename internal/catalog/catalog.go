@@ -22,7 +22,6 @@ import (
 	"hearth/internal/chat"
 	"hearth/internal/config"
 	"hearth/internal/embed"
-	"hearth/internal/engine"
 	"hearth/internal/model"
 )
 
@@ -53,10 +52,9 @@ type Catalog struct {
 	found    []*Entry // that somebody has seen
 	listed   []*Entry // of those, that were on disk when it was looked at last
 	byName   map[string]*Entry
-	looked   time.Time    // when that was
-	switched time.Time    // when models went for another one last
-	past     engine.Stats // of models that have gone
-	timer    *time.Timer  // of the next decision
+	looked   time.Time   // when that was
+	switched time.Time   // when models went for another one last
+	timer    *time.Timer // of the next decision
 }
 
 var (

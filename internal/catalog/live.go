@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"hearth/internal/engine"
 	"hearth/internal/kv"
@@ -17,9 +18,51 @@ func (c *Catalog) Stats() engine.Stats {
 	for _, e := range slices.Concat(c.entries[1:], c.found) {
 		s := e.Stats()
 		sum.Add(&s)
+		sum.AddCounts(&e.past)
 	}
-	sum.AddCounts(&c.past)
 	return sum
+}
+
+// Figures are those of one model.
+type Figures struct {
+	*Entry
+	Stats         engine.Stats // counts are of all times that it was loaded
+	Loads, Failed int
+	Waiting       time.Time // since when the first of those waits that have not begun; zero: none does
+}
+
+// Figures gives those of every model of the command line, and of those that have been loaded since.
+func (c *Catalog) Figures() []Figures {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []Figures
+	for _, e := range slices.Concat(c.entries, c.found) {
+		f := Figures{Entry: e, Stats: e.Stats(), Loads: e.count, Failed: e.fails}
+		f.Stats.AddCounts(&e.past)
+		if e.Role != OnDemand {
+			f.Loads, f.Failed = ended(e)
+		} else if f.Loads+f.Failed == 0 {
+			continue
+		}
+		for _, l := range e.loaded().live() {
+			if l.Started.IsZero() && (f.Waiting.IsZero() || l.Submitted.Before(f.Waiting)) {
+				f.Waiting = l.Submitted
+			}
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// ended counts the one load of a model that stays.
+func ended(e *Entry) (loads, failed int) {
+	switch {
+	case e.Ready():
+		return 1, 0
+	case e.failure() != nil:
+		return 0, 1
+	}
+	return 0, 0
 }
 
 // Live lists what waits and runs, model after model.

@@ -226,7 +226,7 @@ func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 		MaxSequences: cfg.MaxSequences, MaxQueue: cfg.MaxQueue, PrefillChunk: cfg.PrefillStepSize,
 		StepTarget: cfg.StepTarget, NoCache: !cfg.PromptCache,
 		CacheTTL: cfg.ContextTTL, CacheSessions: cfg.ContextSessions, CacheBytes: cfg.PromptCacheMax,
-		Disk: disk, Trace: h.Trace, Stuck: h.Stuck,
+		Disk: disk, Timings: cfg.Measured(), Trace: h.Trace, Stuck: h.Stuck,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("load model: %s: %w", c.Where, err)

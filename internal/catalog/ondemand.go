@@ -11,6 +11,7 @@ import (
 
 	"hearth/internal/budget"
 	"hearth/internal/chat"
+	"hearth/internal/engine"
 	"hearth/internal/hub"
 	"hearth/internal/model"
 )
@@ -59,9 +60,11 @@ type onDemand struct {
 	failed  error              // how its last load ended
 	when    time.Time          // when that was
 	share   *budget.Share
-	ended   func()     // of its share's use
-	last    chat.Model // what is known of it while it is not loaded
-	count   int        // how often it was
+	ended   func()       // of its share's use
+	last    chat.Model   // what is known of it while it is not loaded
+	count   int          // how often it was
+	fails   int          // how often that failed
+	past    engine.Stats // of the times before
 }
 
 // asleep describes the model while it is not loaded.
@@ -342,6 +345,7 @@ func (c *Catalog) loadOne(ctx context.Context, e *Entry) {
 		e.need += short.Need.Sum()
 	default:
 		e.phase, e.failed, e.when = absent, err, now
+		e.fails++
 		if c.Note != nil {
 			c.Note(fmt.Sprintf("%s could not be loaded: %v", e.ID(), err))
 		}
@@ -392,7 +396,7 @@ func (c *Catalog) unload(e *Entry) {
 func (c *Catalog) free(e *Entry) error {
 	c.mu.Lock()
 	past := e.Stats()
-	c.past.AddCounts(&past)
+	e.past.AddCounts(&past)
 	m := e.current.Swap(nil)
 	e.share = nil
 	c.mu.Unlock()

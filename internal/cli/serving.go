@@ -32,6 +32,7 @@ type serving struct {
 
 	src       *catalog.Source
 	listeners []net.Listener
+	metrics   net.Listener // of /metrics alone; nil: there is none
 
 	models *catalog.Catalog
 	roots  *hub.Roots   // in which models on disk are looked for
@@ -70,6 +71,9 @@ func (s *serving) listen(ctx context.Context) (err error) {
 		if err := os.MkdirAll(s.cfg.DebugRequestDir, 0o700); err != nil {
 			return fmt.Errorf("make the folder for request summaries: %w", err)
 		}
+	}
+	if s.metrics, err = listenMetrics(s.cfg); err != nil {
+		return err
 	}
 	s.listeners, err = listen(s.cfg)
 	return err
@@ -129,7 +133,15 @@ func (s *serving) start(ctx context.Context) {
 	if s.tells() {
 		opts.Perf = s.stderr
 	}
-	go func() { s.served <- server.New(opts).Serve(ctx, s.listeners...) }()
+	srv := server.New(opts)
+	go func() { s.served <- srv.Serve(ctx, s.listeners...) }()
+	if s.metrics != nil {
+		go func() {
+			if err := srv.ServeMetrics(ctx, s.metrics); err != nil {
+				s.log.Error("metrics are served no more", "error", err)
+			}
+		}()
+	}
 	go func() {
 		bs := withWorkers(s.cfg, s.log, s.stderr)
 		bs.Memory = catalog.NewMachine(s.cfg)

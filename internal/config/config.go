@@ -121,6 +121,9 @@ type Config struct {
 
 	LogLevel     string // debug, info, warn, error
 	LogPrompts   bool   // text of prompts may be logged
+	Metrics      bool   // there is /metrics
+	MetricsAddr  string // host:port that has it instead; "": where the API is
+	MetricsVLLM  bool   // under vLLM's names too
 	DrainTimeout time.Duration
 
 	origin                     map[string]string
@@ -257,3 +260,6 @@ func expand(path, user string) string {
 	}
 	return path
 }
+
+// Measured reports whether anybody can ask for metrics.
+func (c *Config) Measured() bool { return c.Metrics || c.MetricsAddr != "" }

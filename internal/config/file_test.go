@@ -187,7 +187,7 @@ func TestFindFile(t *testing.T) {
 
 func TestBadFiles(t *testing.T) {
 	for text, want := range map[string][]string{
-		"port = 1\nprot = 2":             {":2: prot: there is no such setting; there are host, port, ", "log-prompts; did you mean port?"},
+		"port = 1\nprot = 2":             {":2: prot: there is no such setting; there are host, port, ", "metrics-vllm; did you mean port?"},
 		"ratelimit = 1":                  {":1: ratelimit: there is no such setting", "; did you mean rate-limit?"},
 		"rate_limit = 'many'":            {`:1: rate_limit: "many": want a whole number`},
 		"rate_limit = [1]":               {`:1: rate_limit: [1]: want one value`},

@@ -362,6 +362,15 @@ var Knobs = slices.Concat([]Knob{
 	{Flag: "log-prompts", Group: Log,
 		Doc:  "let up to 80 bytes of a prompt into the log, around the place where it parts from what the same session sent before",
 		bind: func(c *Config) pflag.Value { return boolean(&c.LogPrompts) }},
+	{Flag: "enable-metrics", Also: []string{"metrics"}, Group: Log,
+		Doc:  "serve /metrics for Prometheus, without asking for a key: docs/metrics.md",
+		bind: func(c *Config) pflag.Value { return boolean(&c.Metrics) }},
+	{Flag: "metrics-listen", Group: Log, Unset: "with the API, if --enable-metrics is set",
+		Doc:  "`address` and port, such as 127.0.0.1:9100, on which /metrics is served, and nothing else; the API's own then has none",
+		bind: func(c *Config) pflag.Value { return address(&c.MetricsAddr) }},
+	{Flag: "metrics-vllm", Group: Log,
+		Doc:  "add the names of vLLM to /metrics, which the Gateway API inference extension, llm-d and dashboards know",
+		bind: func(c *Config) pflag.Value { return boolean(&c.MetricsVLLM) }},
 })
 
 // samplingKnobs are the flags of chat's sampling parameters.

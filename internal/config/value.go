@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -215,4 +216,17 @@ func optWhole(p **float64, most int) *value[*float64] {
 		n, err := parse(s)
 		return float64(n), err
 	}, func(x float64) string { return strconv.Itoa(int(x)) })
+}
+
+// address is a host and a port.
+func address(p *string) *value[string] {
+	v := text(p)
+	v.parse = func(s string) (string, error) {
+		host, port, err := net.SplitHostPort(s)
+		if n, bad := strconv.Atoi(port); s != "" && (err != nil || bad != nil || n < 0 || n > 65535 || host == "") {
+			return "", fmt.Errorf("want an address and a port, such as 127.0.0.1:9100")
+		}
+		return s, nil
+	}
+	return v
 }

@@ -49,6 +49,7 @@ type Config struct {
 	CacheSessions int           // sessions whose prompts are remembered [500]
 	CacheBytes    int64         // of what is stored and no sequence uses; 0: as much as there is
 	Disk          *tier.Options // where pages go that leave memory; Geometry and Ready are the engine's; nil: nowhere
+	Timings       bool          // Stats have them
 	Trace         func(Step)    // called after every step, on the engine's goroutine: it must not wait; nil: nobody listens
 	// Stuck, if set, is called once for a step that does not end, with how long that has been, from any goroutine: it must not
 	// wait. Stats tell it, too.
@@ -88,6 +89,8 @@ type Engine struct {
 	trace    trace
 	watchdog *watchdog.Timer
 	seqs     map[sched.ID]*sequence // waiting and running
+	lacked   [lacks]time.Time       // when somebody waited last for what
+	took     time.Duration          // of the last step
 	outcomes []sched.Outcome        // reused
 	left     []kv.SlotID            // reused
 }
@@ -176,7 +179,8 @@ func New(cfg Config) (*Engine, error) {
 	e.trace.listen = cfg.Trace
 	e.watchdog = watchdog.New(device, cfg.Stuck)
 	e.run = &runner{be: cfg.Backend, store: store, model: cfg.Model, seqs: e.seqs, lost: e.sched.Lost, overlap: ahead, waits: answerWaits}
-	e.stats = Stats{Context: e.context, Budget: cfg.Budget, Step: mem.of(cfg.PrefillChunk+cfg.MaxSequences, e.context, cfg.MaxSequences)}
+	geo := store.Geometry()
+	e.stats = Stats{Context: e.context, Budget: cfg.Budget, PageTokens: geo.PageTokens, Page: geo.Need(geo.PageTokens, geo.PageTokens) - geo.FixedBytes, Step: mem.of(cfg.PrefillChunk+cfg.MaxSequences, e.context, cfg.MaxSequences)}
 	if mem.share != nil {
 		mem.share.Listen(func(n int64) {
 			mem.asked(n)
@@ -184,6 +188,9 @@ func New(cfg Config) (*Engine, error) {
 		}, e.signal)
 	}
 	e.stats.Cache.Enabled = e.sched.Prefix() != nil
+	if cfg.Timings {
+		e.stats.Timings = &Timings{}
+	}
 	e.openDisk()
 	go e.loop()
 	return e, nil
@@ -396,12 +403,14 @@ func (e *Engine) publish(gone int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.stats.Running, _ = e.sched.Counts()
+	e.stats.Lack = e.lack()
 	e.stats.Ahead = e.run.overlap.used
 	all, idle := e.alloc.PagesInUse()
 	e.stats.PagesUsed, e.stats.Used = all-idle, e.alloc.InUse()-e.alloc.Idle()
 	if p := e.sched.Prefix(); p != nil {
 		c := &e.stats.Cache
 		c.Entries, c.Bytes, c.Idle, c.Sessions = p.Entries(), p.Bytes(), e.alloc.Idle(), p.Sessions()
+		c.Evicted = Evicted(p.Evicted())
 		p.Stored(e.stored)
 	}
 	e.memory.tell()
@@ -409,10 +418,13 @@ func (e *Engine) publish(gone int) {
 }
 
 // countStep counts a step.
-func (e *Engine) countStep(prompt, generated, preempted int64, starts CacheStats) {
+func (e *Engine) countStep(p *sched.Plan, prompt, generated int64, starts CacheStats) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.stats.Preempted += preempted
+	if t := e.stats.Timings; t != nil && len(p.Items) > 0 {
+		t.step(p.Items, e.took)
+	}
+	e.stats.Preempted += int64(len(p.Preempted))
 	e.stats.Cache.Queries += starts.Queries
 	e.stats.Cache.Hits += starts.Hits
 	e.stats.Cache.Tokens += starts.Tokens
@@ -435,6 +447,10 @@ type Stats struct {
 	Step             int64 // bytes that the arrays of the largest step take; 0: not known
 	Cache            CacheStats
 	Stuck            time.Duration  // for how long a step runs that does not end, 0: none
+	Lack             Lack           // what the first of those who wait lacks, if it is more than a step
+	PageTokens       int            // positions of a page
+	Page             int64          // bytes that so many positions take, recurrent state aside
+	Timings          *Timings       // since start, a copy; nil: they are not kept
 	Device           backend.Memory // of the backend, zero where it has none of its own
 }
 
@@ -445,10 +461,12 @@ func (s *Stats) AddCounts(o *Stats) {
 	s.PromptTokens += o.PromptTokens
 	s.GeneratedTokens += o.GeneratedTokens
 	s.Preempted += o.Preempted
+	s.Timings = s.Timings.plus(o.Timings)
 	c, d := &s.Cache, &o.Cache
 	c.Queries += d.Queries
 	c.Hits += d.Hits
 	c.Tokens += d.Tokens
+	c.Evicted = c.Evicted.plus(d.Evicted)
 	c.Disk.AddCounts(&d.Disk)
 }
 
@@ -463,6 +481,7 @@ func (s *Stats) Add(o *Stats) {
 	s.Budget += o.Budget
 	s.Step += o.Step
 	s.Stuck = max(s.Stuck, o.Stuck)
+	s.Lack = max(s.Lack, o.Lack)
 	s.Device.Active += o.Device.Active
 	s.Device.Peak += o.Device.Peak
 	s.Device.Cache += o.Device.Cache
@@ -487,11 +506,19 @@ type CacheStats struct {
 	Queries  int64 // prompts started, since start like the rest
 	Hits     int64 // of those, with something cached
 	Tokens   int64 // prompt tokens that were cached
+	Evicted  Evicted
 	Disk     tier.Stats
 }
 
 // Stuck is for how long a step runs that does not end, 0: none does. It waits for nothing.
 func (e *Engine) Stuck() time.Duration { return e.watchdog.Stuck() }
+
+// Evicted is the bytes of state that left the prefix cache, by why.
+type Evicted kv.Evicted
+
+func (e Evicted) plus(o Evicted) Evicted {
+	return Evicted{e.Memory + o.Memory, e.Limit + o.Limit, e.Expired + o.Expired, e.Cleared + o.Cleared}
+}
 
 // Stats gives the figures for health and status pages.
 func (e *Engine) Stats() Stats {
@@ -499,7 +526,7 @@ func (e *Engine) Stats() Stats {
 	defer e.mu.Unlock()
 	s := e.stats
 	s.Waiting = e.live - s.Running
-	s.Stuck = e.Stuck()
+	s.Stuck, s.Timings = e.Stuck(), s.Timings.plus(nil)
 	if e.disk != nil {
 		s.Cache.Disk = e.disk.tier.Stats()
 	}

@@ -26,10 +26,12 @@ func (e *Engine) loop() {
 		}
 		e.watchdog.Begin(kind)
 		e.publish(0)
+		e.noteWaits(plan)
 		e.trace.plan(plan)
 		began := time.Now()
 		out := e.run.step(plan)
-		e.sched.ChunkBudget.Observe(plan.Items, time.Since(began).Microseconds())
+		e.took = time.Since(began)
+		e.sched.ChunkBudget.Observe(plan.Items, e.took.Microseconds())
 		e.trace.lap(&e.trace.step.Run)
 		left := e.appendTokens(plan, out)
 		e.left = e.left[:0]
@@ -119,6 +121,34 @@ func (e *Engine) waitForMemory() bool {
 	return true
 }
 
+// lack is what the sequence lacks that the last plan could not admit; it notes when that was.
+func (e *Engine) lack() Lack {
+	if e.sched.Blocked() == nil {
+		return LackNone
+	}
+	l := LackMemory
+	if e.sched.Full() {
+		l = LackSlot
+	}
+	e.lacked[l] = time.Now()
+	return l
+}
+
+// noteWaits notes what those who start have waited for; memory before a slot.
+func (e *Engine) noteWaits(p sched.Plan) {
+	for i := range p.Items {
+		if !p.Items[i].First {
+			continue
+		}
+		q := e.seqs[p.Items[i].Seq.ID]
+		for l := LackSlot; l < lacks; l++ {
+			if e.lacked[l].After(q.stream.usage.Submitted) { // which never changes
+				q.waited = l
+			}
+		}
+	}
+}
+
 // busy reports whether there is something to run: not only sequences that wait for the disk.
 func (e *Engine) busy() bool {
 	running, waiting := e.sched.Counts()
@@ -182,7 +212,7 @@ func (e *Engine) appendTokens(p sched.Plan, out []result) []sched.Outcome {
 		}
 		e.outcomes = append(e.outcomes, o)
 	}
-	e.countStep(prompt, generated, int64(len(p.Preempted)), starts)
+	e.countStep(&p, prompt, generated, starts)
 	return e.outcomes
 }
 
@@ -199,6 +229,11 @@ func (e *Engine) deliver(out []result) {
 	}
 	e.publish(gone)
 	now := time.Now()
+	if e.cfg.Timings {
+		e.mu.Lock()
+		e.stats.Timings.tokens(out, now)
+		e.mu.Unlock()
+	}
 	for i := range out {
 		r := &out[i]
 		for k := range r.tokens {

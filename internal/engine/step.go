@@ -33,6 +33,8 @@ type sequence struct {
 	disk        [2]int      // tokens that the disk gave for it: from, to
 	open        bool        // the store has its slot
 	counted     bool        // in CacheStats
+	waited      Lack        // what kept it from starting
+	told        time.Time   // when its last tokens were handed out; kept with Timings alone
 	unwatch     func() bool // takes the watch off the context
 }
 

@@ -59,6 +59,7 @@ type Usage struct {
 	Longer    int // prompt tokens that the cache has, though not all can be used: see kv.Match
 	Hit       kv.Kind
 	Own       bool // those were all left by its own Party
+	Lack      Lack // what it waited for before it started, if it was more than a step
 	Ran       int  // prompt tokens that are done: Cached and those that steps have run
 	Generated int  // tokens generated, a final stop id included
 	Submitted time.Time
@@ -135,7 +136,7 @@ func (s *Stream) start(now time.Time, q *sequence) {
 	if first {
 		s.begin()
 		s.usage.Started, s.usage.Cached, s.usage.Longer, s.usage.Hit = now, q.Cached, q.Match.Longer, q.Match.Kind
-		s.usage.Own, s.usage.Ran, s.usage.Added = q.Own, q.Cached, q.Added
+		s.usage.Own, s.usage.Ran, s.usage.Added, s.usage.Lack = q.Own, q.Cached, q.Added, q.waited
 		s.usage.Disk = max(min(q.Cached, q.disk[1])-q.disk[0], 0)
 	}
 	s.mu.Unlock()

@@ -14,11 +14,28 @@ func (p *Prefix) use(n *node) {
 	p.leaves.Moved(n)
 }
 
+// Evicted is the bytes that have left the tree, by why.
+type Evicted struct {
+	Memory  int64 // others needed it: Evict
+	Limit   int64 // there was more than Terms allow, in bytes or sessions
+	Expired int64
+	Cleared int64 // by Drop, DropTag and Clear
+}
+
+// Evicted counts since the tree was made.
+func (p *Prefix) Evicted() Evicted { return p.evicted }
+
 // Evict frees at least need bytes, if pages that only the tree holds suffice, and says how many. It takes whole pages from the
 // ends of branches, those of least rank first; then pages of sliding windows wherever they are, after which no prompt can start
 // in the middle of that branch, only at its end. It cannot free the partly filled page before a branch that a sequence uses, one
 // per branching, though only the tree holds it.
 func (p *Prefix) Evict(need int64) int64 {
+	freed := p.evict(need)
+	p.evicted.Memory += freed
+	return freed
+}
+
+func (p *Prefix) evict(need int64) int64 {
 	var freed int64
 	var inUse []*node
 	for freed < need && len(p.leaves) > 0 {
@@ -113,6 +130,7 @@ func (p *Prefix) evictWindows(n *node, need int64) int64 {
 
 // Clear evicts everything. Pages that sequences hold stay theirs.
 func (p *Prefix) Clear() {
+	p.evicted.Cleared += p.bytes
 	p.drop(&p.root)
 	p.root.children, p.leaves, p.nodes, p.stored, p.changed = nil, nil, 0, nil, true
 	p.kept.Clear()

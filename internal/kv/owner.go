@@ -59,6 +59,7 @@ func (p *Prefix) Expire(now int64) (freed int64) {
 	if t := p.kept.TTL; t > 0 && p.now-p.expired >= max(t/16, 1) {
 		p.expired = p.now
 		freed = p.evictWhere(func(n *node) bool { return p.kept.Expired(n.used, p.now) })
+		p.evicted.Expired += freed
 	}
 	return freed
 }
@@ -84,7 +85,7 @@ func (p *Prefix) Credit(key []Elem, o Owner) {
 	}
 	p.use(n)
 	if gone != 0 {
-		p.evictWhere(func(n *node) bool { return n.session == gone })
+		p.evicted.Limit += p.evictWhere(func(n *node) bool { return n.session == gone })
 	}
 }
 
@@ -112,12 +113,21 @@ func (p *Prefix) Owns(key []Elem, party uint64) bool {
 }
 
 // Drop evicts everything that no sequence uses.
-func (p *Prefix) Drop() int64 { return p.evictWhere(func(*node) bool { return true }) }
+func (p *Prefix) Drop() int64 { return p.clear(func(*node) bool { return true }) }
+
+// clear is evictWhere for who asks for it.
+func (p *Prefix) clear(gone func(*node) bool) int64 {
+	freed := p.evictWhere(gone)
+	p.evicted.Cleared += freed
+	return freed
+}
 
 // TrimIdle frees what only the tree holds beyond Terms.Idle.
 func (p *Prefix) TrimIdle() int64 {
 	if over := p.alloc.Idle() - p.idle; p.idle > 0 && over > 0 {
-		return p.Evict(over)
+		freed := p.evict(over)
+		p.evicted.Limit += freed
+		return freed
 	}
 	return 0
 }

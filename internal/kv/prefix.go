@@ -34,6 +34,7 @@ type Prefix struct {
 	snaps   []*node
 
 	onEvict func(Branch) bool // see OnEvict
+	evicted Evicted
 
 	kept    retention.Rule
 	idle    int64 // see Terms

@@ -76,5 +76,5 @@ func (p *Prefix) removeLeaf(n *node) {
 
 // DropTag evicts everything under a tag that no sequence uses.
 func (p *Prefix) DropTag(tag Tag) int64 {
-	return p.evictWhere(func(n *node) bool { return n.tag == tag })
+	return p.clear(func(n *node) bool { return n.tag == tag })
 }

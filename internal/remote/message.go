@@ -285,6 +285,7 @@ func appendUsage(b []byte, u *engine.Usage) []byte {
 	}
 	b = append(b, byte(u.Hit))
 	b = appendBool(b, u.Own)
+	b = append(b, byte(u.Lack))
 	for _, t := range []time.Time{u.Started, u.First, u.Ended} {
 		after := int64(0)
 		if !t.IsZero() {
@@ -310,6 +311,10 @@ func (k *known) readUsage(c *contents) {
 		c.fail()
 	}
 	u.Own = c.bool()
+	if u.Lack = engine.Lack(c.byte()); u.Lack > engine.LackMemory {
+		u.Lack = engine.LackNone
+		c.fail()
+	}
 	for _, t := range []*time.Time{&u.Started, &u.First, &u.Ended} {
 		if after := c.uint(); after > math.MaxInt64 {
 			c.fail()

@@ -31,6 +31,10 @@ func fill(t *testing.T, r *rand.Rand, v reflect.Value) {
 		*k = kv.Kind(1 + r.IntN(int(kv.LCP)))
 		return
 	}
+	if l, ok := v.Addr().Interface().(*engine.Lack); ok {
+		*l = engine.LackMemory
+		return
+	}
 	if tm, ok := v.Addr().Interface().(*time.Time); ok {
 		*tm = time.Now().Add(time.Duration(1 + r.IntN(1e9)))
 		return
@@ -62,6 +66,9 @@ func fill(t *testing.T, r *rand.Rand, v reflect.Value) {
 		for i := range v.Len() {
 			fill(t, r, v.Index(i))
 		}
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(t, r, v.Elem())
 	case reflect.Map:
 		v.Set(reflect.MakeMap(v.Type()))
 		key, elem := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()

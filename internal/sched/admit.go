@@ -118,7 +118,7 @@ func (s *Scheduler) admit(q *Seq, m kv.Match) bool {
 		slot, ok = s.alloc.Slot()
 		m = s.match(q)
 	}
-	if !ok {
+	if s.full = !ok; !ok {
 		return false
 	}
 	var others int64

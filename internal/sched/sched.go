@@ -134,6 +134,7 @@ type Scheduler struct {
 	snaps       []Snap // of the plan
 	spans       spans  // of the plan
 	blocked     *Seq   // the plan lacked memory to admit it; nil: nobody
+	full        bool   // that was the memory of a slot
 }
 
 // New makes a scheduler that spends the ids and bytes of a; Limits.Span of a must be at least cfg.Chunk.
@@ -175,6 +176,9 @@ func (s *Scheduler) Cancel(q *Seq) {
 
 // Blocked is the sequence that the last plan had no memory to admit, nil if there is none.
 func (s *Scheduler) Blocked() *Seq { return s.blocked }
+
+// Full reports whether that was because as many sequences run as may.
+func (s *Scheduler) Full() bool { return s.full }
 
 // Counts is the number of running and waiting sequences.
 func (s *Scheduler) Counts() (running, waiting int) { return len(s.running), len(s.waiting) }

@@ -44,7 +44,7 @@ func credential(h http.Header) string {
 	return ""
 }
 
-// checkKey refuses callers without a key, if there are any. Probes and / stay open.
+// checkKey refuses callers without a key, if there are any. Probes, / and /metrics stay open.
 func (s *Server) checkKey(next http.Handler) http.Handler {
 	if len(s.keys) == 0 {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -53,7 +53,7 @@ func (s *Server) checkKey(next http.Handler) http.Handler {
 		})
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/" || probes(r.URL.Path) {
+		if r.URL.Path == "/" || probes(r.URL.Path) || r.URL.Path == metricsPath && s.o.Metrics != nil {
 			next.ServeHTTP(w, r)
 			return
 		}

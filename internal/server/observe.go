@@ -21,6 +21,7 @@ const statusGone = 499
 func (s *Server) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
+		s.o.Metrics.Enter()
 		info := &wire.Info{RequestID: wire.NewID("req_")}
 		rec := &recorder{ResponseWriter: w}
 		rec.Header().Set("Request-Id", info.RequestID)
@@ -40,7 +41,9 @@ func (s *Server) observe(next http.Handler) http.Handler {
 				info.Err = wire.ErrClientGone
 			}
 			took := time.Since(began)
-			s.log(r, rec, info, took)
+			status := rec.final(r)
+			s.log(r, status, info, took)
+			s.count(r, status, info, began, took)
 			s.measure(info, began, took)
 			s.totals.add(info)
 			s.bounds.add(met(info))
@@ -69,14 +72,7 @@ func (s *Server) panicked(rec *recorder, r *http.Request, info *wire.Info) {
 // longestError is the bytes of an error in the log: of a panic that is where it was, and whose fault.
 const longestError = 8 << 10
 
-func (s *Server) log(r *http.Request, rec *recorder, info *wire.Info, took time.Duration) {
-	status := rec.status
-	if status == 0 {
-		status = http.StatusOK
-		if r.Context().Err() != nil {
-			status = statusGone
-		}
-	}
+func (s *Server) log(r *http.Request, status int, info *wire.Info, took time.Duration) {
 	const usual = 12 // attributes of a request in which nothing went wrong
 	attrs := append(make([]slog.Attr, 0, usual), slog.String("method", clip(r.Method)), slog.String("path", clip(r.URL.Path)), slog.Int("status", status),
 		slog.Float64("ms", float64(took.Microseconds())/1000), slog.String("id", info.RequestID))
@@ -140,6 +136,17 @@ func (w *recorder) Write(b []byte) (int, error) {
 	n, err := w.ResponseWriter.Write(b)
 	w.failed = w.failed || err != nil
 	return n, err
+}
+
+// final is the status of a reply that has ended.
+func (w *recorder) final(r *http.Request) int {
+	switch {
+	case w.status != 0:
+		return w.status
+	case r.Context().Err() != nil:
+		return statusGone
+	}
+	return http.StatusOK
 }
 
 // Unwrap lets http.ResponseController reach flushing and deadlines.

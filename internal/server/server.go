@@ -19,6 +19,7 @@ import (
 
 	"hearth/internal/chat"
 	"hearth/internal/config"
+	"hearth/internal/metrics"
 	"hearth/internal/wire"
 )
 
@@ -57,6 +58,10 @@ type Options struct {
 	Manager Manager
 	Token   string
 
+	// Metrics, if not nil, counts all calls. They are served under /metrics, unless MetricsApart: then by ServeMetrics alone.
+	Metrics      *metrics.Metrics
+	MetricsApart bool
+
 	Log  *slog.Logger // one line per request; nil: none
 	Perf io.Writer    // a [cache] and a [perf] line per request, in one Write; nil: none
 	// LogPrompts lets text of prompts into those lines.
@@ -80,6 +85,7 @@ type Server struct {
 	o        Options
 	keys     keys
 	guard    guard
+	keyless  guard // for what shows figures to those who have no key, also where there are keys
 	handler  http.Handler
 	calls    calls
 	base     context.Context // of all calls; ended by end
@@ -90,6 +96,7 @@ type Server struct {
 	bounds   bounds
 	shares   shares
 	requests requests
+	routes   routes
 }
 
 // New builds the handler chain. It panics on missing required options.
@@ -111,11 +118,11 @@ func New(o Options) *Server {
 	if o.Addresses == nil {
 		o.Addresses = config.OwnAddresses
 	}
-	keys := keys(o.Keys)
+	keys, keyless := keys(o.Keys), newGuard(&o)
 	if len(keys) > 0 && len(o.AllowedOrigins) == 0 { // a page without the key gets nothing
 		o.AllowedOrigins = []string{"*"}
 	}
-	s := &Server{o: o, began: time.Now(), keys: keys, guard: newGuard(&o), draining: make(chan struct{})}
+	s := &Server{o: o, began: time.Now(), keys: keys, guard: newGuard(&o), keyless: keyless, draining: make(chan struct{})}
 	s.base, s.end = context.WithCancelCause(context.Background())
 	mux := http.NewServeMux()
 	wo := wire.Options{Models: o.Models, Encoders: o.Encoders, MaxBody: o.MaxBody, KeepAlive: o.KeepAlive, Interval: o.Interval, Version: o.Version, Server: s}
@@ -148,6 +155,10 @@ func New(o Options) *Server {
 	}
 	s.mountHealth(mux)
 	s.mountRequests(mux)
+	if o.Metrics != nil && !o.MetricsApart {
+		mux.Handle(metricsPath, wire.Method(s.fail, http.MethodGet, s.scrape))
+	}
+	s.routes.mux = mux
 	mux.Handle("/{$}", wire.Method(s.fail, http.MethodGet, s.root))
 	mux.HandleFunc("/", s.notFound)
 	s.handler = s.observe(s.checkManage(s.checkSource(s.checkKey(s.track(mux)))))

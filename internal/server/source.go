@@ -130,8 +130,7 @@ var exposed = strings.ToLower(strings.Join(wire.PromptHeaders[:], ", ")) + ", re
 func (s *Server) checkSource(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if len(s.keys) == 0 && !s.guard.host(r.Host) {
-			s.fail(w, r, &chat.Error{Kind: chat.Forbidden, Code: "host_not_allowed",
-				Msg: "requests for host " + wire.Quote(r.Host) + " are not allowed; start hearth with --allowed-hosts " + flagValue(hostname(r.Host)) + " to allow them"})
+			s.fail(w, r, strangeHost(r))
 			return
 		}
 		origin := r.Header.Get("Origin")
@@ -141,8 +140,7 @@ func (s *Server) checkSource(next http.Handler) http.Handler {
 		}
 		w.Header().Add("Vary", "Origin")
 		if !s.guard.origin(origin) {
-			s.fail(w, r, &chat.Error{Kind: chat.Forbidden, Code: "origin_not_allowed",
-				Msg: "requests from web pages of " + wire.Quote(origin) + " are not allowed; start hearth with --allowed-origins " + flagValue(origin) + " to allow them"})
+			s.fail(w, r, strangeOrigin(r))
 			return
 		}
 		h := w.Header()
@@ -154,6 +152,17 @@ func (s *Server) checkSource(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+func strangeHost(r *http.Request) *chat.Error {
+	return &chat.Error{Kind: chat.Forbidden, Code: "host_not_allowed",
+		Msg: "requests for host " + wire.Quote(r.Host) + " are not allowed; start hearth with --allowed-hosts " + flagValue(hostname(r.Host)) + " to allow them"}
+}
+
+func strangeOrigin(r *http.Request) *chat.Error {
+	origin := r.Header.Get("Origin")
+	return &chat.Error{Kind: chat.Forbidden, Code: "origin_not_allowed",
+		Msg: "requests from web pages of " + wire.Quote(origin) + " are not allowed; start hearth with --allowed-origins " + flagValue(origin) + " to allow them"}
 }
 
 func preflight(w http.ResponseWriter, r *http.Request) {

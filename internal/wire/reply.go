@@ -129,6 +129,7 @@ func (o Options) Count(w http.ResponseWriter, r *http.Request, req *chat.Request
 	n := 0
 	gen, err := o.Models.Open(chat.WithKeepAlive(r.Context(), req.KeepAlive), req.Model)
 	if err == nil {
+		InfoFrom(r.Context()).Served = gen.Model().ID
 		n, err = gen.Count(r.Context(), req)
 	}
 	if err != nil {
@@ -219,7 +220,7 @@ func (o Options) feed(ctx context.Context, req *chat.Request, enc Encoder, yield
 		return asError(ctx, err)
 	}
 	m := gen.Model()
-	if info.Model == "" {
+	if info.Served = m.ID; info.Model == "" {
 		info.Model = m.ID
 	}
 	enc.Begin(m)

@@ -126,6 +126,7 @@ func NewID(prefix string) string {
 type Info struct {
 	RequestID string
 	Model     string      // as the client sent it, or the one that answered if it named none
+	Served    string      // id of the model that answers, "" until it is open
 	Usage     *chat.Usage // nil until known
 	First     time.Time   // the first event after EventStart; zero until then
 	ToolCalls int

@@ -39,6 +39,7 @@ func (h handler) embeddings(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return nil, req.Model, 0, err
 		}
+		wire.InfoFrom(r.Context()).Served = e.Model().ID
 		out, err := e.Embed(r.Context(), &req.EmbedRequest)
 		if err != nil {
 			return nil, req.Model, 0, err

@@ -66,6 +66,7 @@ func (h handler) rerank(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return nil, req.Model, 0, err
 		}
+		wire.InfoFrom(r.Context()).Served = e.Model().ID
 		out, err := e.Rank(r.Context(), &req.RankRequest)
 		if err != nil {
 			return nil, req.Model, 0, err

@@ -1,0 +1,154 @@
+package metrics
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// full is a model that has all figures.
+func full() []Model {
+	h := Histogram{Bounds: []float64{0.001, 0.01}, Counts: []uint64{2, 3}, Over: 1, Sum: 0.5}
+	return []Model{
+		{Name: "a", Loaded: true, Running: 2, Waiting: 3, WaitingFor: "memory", Computed: 10, Cached: 6, Restored: 2, Generated: 7, Budget: 100, Used: 25, PageTokens: 64, Pages: 12,
+			Caches: true, Evicted: map[string]int64{"memory": 5}, Repairs: map[string]int64{"name": 1}, Disk: &Disk{Writes: 4},
+			Steps: map[string]Histogram{"decode": h}, Batch: &h, Tokens: &h},
+		{Name: `odd"name\`, Waiting: 1, Encoder: &Encoder{Requests: 9}},
+	}
+}
+
+// text is what a scrape of m gives.
+func text(t *testing.T, m *Metrics) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	m.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	b, err := io.ReadAll(w.Result().Body)
+	if err != nil || w.Code != 200 {
+		t.Fatal(w.Code, err, string(b))
+	}
+	return string(b)
+}
+
+// used has been told of a request.
+func used(vllm bool) *Metrics {
+	m := New(Options{Models: full, VLLM: vllm})
+	m.Enter()
+	m.End(&Request{Route: "/v1/x", Status: 200, Model: "a", Took: time.Second, Refused: "queue", Bounds: []string{"form"}, Finish: "length", Hit: "prefix",
+		Prompt: 16, Output: 7, ToolCalls: 2, First: time.Millisecond, Queued: time.Millisecond, Prefill: time.Millisecond, Decode: time.Second})
+	return m
+}
+
+func TestModels(t *testing.T) {
+	got := text(t, used(true))
+	for _, line := range []string{
+		`hearth_sequences_running{model="a"} 2`,
+		`hearth_sequences_waiting{model="a",reason="memory"} 3`,
+		`hearth_sequences_waiting{model="a",reason="slot"} 0`,
+		`hearth_sequences_waiting{model="odd\"name\\",reason="step"} 1`,
+		`hearth_prompt_tokens_total{model="a",source="computed"} 10`,
+		`hearth_prompt_tokens_total{model="a",source="cached"} 4`,
+		`hearth_prompt_tokens_total{model="a",source="disk"} 2`,
+		`hearth_kv_cache_usage_ratio{model="a"} 0.25`,
+		`hearth_step_seconds_bucket{kind="decode",model="a",le="0.001"} 2`,
+		`hearth_step_seconds_bucket{kind="decode",model="a",le="0.01"} 5`,
+		`hearth_step_seconds_bucket{kind="decode",model="a",le="+Inf"} 6`,
+		`hearth_step_seconds_sum{kind="decode",model="a"} 0.5`,
+		`hearth_encoder_requests_total{model="odd\"name\\"} 9`,
+		`hearth_tool_calls_total{model="a"} 2`,
+		`vllm:num_requests_running{model_name="a"} 2`,
+		`vllm:num_requests_waiting{model_name="a"} 3`,
+		`vllm:kv_cache_usage_perc{model_name="a"} 0.25`,
+		`vllm:cache_config_info{block_size="64",enable_prefix_caching="true",model_name="a",num_gpu_blocks="12"} 1`,
+		`vllm:prompt_tokens_total{model_name="a"} 16`,
+		`vllm:prefix_cache_hits_total{model_name="a"} 6`,
+		`vllm:request_success_total{finished_reason="length",model_name="a"} 1`,
+		`vllm:time_to_first_token_seconds_count{model_name="a"} 1`,
+		`vllm:request_generation_tokens_sum{model_name="a"} 7`,
+	} {
+		if !strings.Contains(got, "\n"+line+"\n") {
+			t.Errorf("no line %s", line)
+		}
+	}
+	if t.Failed() {
+		t.Log(got)
+	}
+}
+
+// TestNil: where there are none, nothing happens and nothing is allocated.
+func TestNil(t *testing.T) {
+	var m *Metrics
+	if n := testing.AllocsPerRun(100, func() { m.Enter(); m.End(&Request{}) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+var update = flag.Bool("update", false, "write the list of docs/metrics.md")
+
+// TestDocs holds the list of docs/metrics.md to what there is.
+func TestDocs(t *testing.T) {
+	const file, begin, end = "../../docs/metrics.md", "<!-- list -->\n", "<!-- end of list -->"
+	type row struct{ help, kind, labels string }
+	rows := map[string]*row{}
+	get := func(name string) *row {
+		if rows[name] == nil {
+			rows[name] = &row{}
+		}
+		return rows[name]
+	}
+	for line := range strings.Lines(text(t, used(true))) {
+		line = strings.TrimSpace(line)
+		if s, ok := strings.CutPrefix(line, "# HELP "); ok {
+			name, help, _ := strings.Cut(s, " ")
+			get(name).help = help
+		} else if s, ok := strings.CutPrefix(line, "# TYPE "); ok {
+			name, kind, _ := strings.Cut(s, " ")
+			get(name).kind = kind
+		} else if name, rest, ok := strings.Cut(line, "{"); ok {
+			var labels []string
+			for _, pair := range strings.Split(rest, ",") {
+				if label, _, ok := strings.Cut(pair, "="); ok && label != "le" && !strings.Contains(label, `"`) {
+					labels = append(labels, label)
+				}
+			}
+			for _, end := range []string{"_bucket", "_sum", "_count"} {
+				if base := strings.TrimSuffix(name, end); rows[base] != nil {
+					name = base
+				}
+			}
+			get(name).labels = strings.Join(labels, ", ")
+		}
+	}
+	var list strings.Builder
+	list.WriteString("| name | kind | labels | |\n|---|---|---|---|\n")
+	for _, name := range slices.Sorted(maps.Keys(rows)) {
+		if strings.HasPrefix(name, "hearth_") || strings.HasPrefix(name, "vllm:") {
+			r := rows[name]
+			fmt.Fprintf(&list, "| `%s` | %s | %s | %s |\n", name, r.kind, r.labels, strings.ReplaceAll(r.help, `\"`, `"`))
+		}
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, _ := strings.Cut(string(b), begin)
+	old, after, ok := strings.Cut(rest, end)
+	if !ok {
+		t.Fatalf("%s has no list", file)
+	}
+	if *update {
+		if err := os.WriteFile(file, []byte(before+begin+list.String()+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if old != list.String() {
+		t.Errorf("%s lists other metrics than there are: go test ./internal/metrics -update", file)
+	}
+}
