@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -24,14 +23,24 @@ type piped struct {
 	lines          *bufio.Reader // of stderr
 }
 
-// startPiped runs serve, through a shell if there is something to be done before, until it is ready.
+// startPiped runs serve as a service, through a shell if there is something to be done before, until it is ready.
 func startPiped(t *testing.T, before string, args ...string) *piped {
+	t.Helper()
+	return startOn(t, nil, before, args...)
+}
+
+// startOn is startPiped on a terminal.
+func startOn(t *testing.T, terminal *os.File, before string, args ...string) *piped {
 	t.Helper()
 	cmd := command(t, nil, append([]string{"serve", "--port", "0"}, args...)...)
 	if before != "" {
 		cmd.Args = append([]string{"sh", "-c", before + `; exec "$@"`, "sh", cmd.Path}, cmd.Args[1:]...)
 		cmd.Path = "/bin/sh"
 	}
+	if terminal != nil {
+		cmd.Stdin = terminal
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: terminal != nil}
 	p := &piped{Cmd: cmd}
 	var theirs [2]*os.File
 	for i, ours := range []**os.File{&p.stdout, &p.stderr} {
@@ -134,43 +143,6 @@ func TestStalledOutput(t *testing.T) {
 	}
 }
 
-// SIGHUP, which a terminal sends when it goes away, and not only once, ends a server as SIGTERM does: what runs may end. A second
-// SIGTERM is final.
-func TestHangup(t *testing.T) {
-	p := startPiped(t, "")
-	res, err := http.Post(p.url+"/v1/messages", "application/json",
-		strings.NewReader(`{"stream": true, "max_tokens": 40, "messages": [{"role": "user", "content": "Tell me about yourself"}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = p.Process.Signal(syscall.SIGHUP)
-	p.says(t, "hearth: stopping")
-	_ = p.Process.Signal(syscall.SIGHUP)
-	body, err := io.ReadAll(res.Body)
-	res.Body.Close()
-	if err != nil || !bytes.Contains(body, []byte("message_stop")) {
-		t.Errorf("the reply was cut: %v: %s", err, body)
-	}
-	p.ends(t, "SIGHUP")
-
-	p = startPiped(t, "", "--drain-timeout", "10m")
-	conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	fmt.Fprint(conn, "POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{")
-	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, "100 Continue") { // it runs
-		t.Fatal(line, err)
-	}
-	_ = p.Process.Signal(syscall.SIGHUP)
-	p.says(t, "hearth: stopping")
-	_ = p.Process.Signal(syscall.SIGTERM)
-	if err := p.Wait(); p.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
-		t.Errorf("a second signal: %v", err)
-	}
-}
-
 // Under nohup a hangup changes nothing.
 func TestNohup(t *testing.T) {
 	p := startPiped(t, "trap '' HUP")
@@ -208,5 +180,45 @@ func TestStopAll(t *testing.T) {
 		t.Errorf("stderr %s", all)
 	}
 	go func() { _, _ = io.Copy(io.Discard, p.stderr) }()
+	p.ends(t, "SIGTERM")
+}
+
+// SIGHUP has a service read again what can change, and say what cannot; replies go on, and what is broken changes nothing.
+func TestReload(t *testing.T) {
+	dir := t.TempDir()
+	file, aliases := dir+"/hearth/config.toml", dir+"/hearth/aliases.json"
+	if err := os.Mkdir(dir+"/hearth", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(file, "max-queue = 7\n")
+	p := startPiped(t, "export XDG_CONFIG_HOME="+dir)
+	res, err := http.Post(p.url+"/v1/messages", "application/json",
+		strings.NewReader(`{"stream": true, "max_tokens": 40, "messages": [{"role": "user", "content": "Tell me about yourself"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	for _, tc := range []struct{ config, aliases, says string }{
+		{"max-queue = 7\n", `{"mine": "demo"}`, "what can change is read again"},
+		{"max-queue = 8\n", `{"mine": "demo"}`, `settings=max-queue`},
+		{"max-queue = 8000000000000\n", `{"mine": "demo"}`, "the settings stay as they are"},
+		{"max-queue = 7\n", `{`, "aliases.json"},
+		{"max-queue = 7\n", `{"mine": "demo"}`, "what can change is read again"},
+	} {
+		write(file, tc.config)
+		write(aliases, tc.aliases)
+		_ = p.Process.Signal(syscall.SIGHUP)
+		p.says(t, tc.says)
+	}
+	if body, err := io.ReadAll(res.Body); err != nil || !bytes.Contains(body, []byte("message_stop")) {
+		t.Errorf("the reply was cut: %v: %s", err, body)
+	}
+	_ = p.Process.Signal(syscall.SIGTERM)
 	p.ends(t, "SIGTERM")
 }

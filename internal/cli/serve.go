@@ -54,7 +54,8 @@ same flags, prints all settings and where they come from.`,
 				cfg.SetModel(args[0])
 			}
 			remark(stderr, cfg)
-			err = serve(cmd.Context(), cfg, pull, stdout, stderr)
+			s := &serving{cfg: cfg, puller: pull, stdout: stdout, stderr: stderr, reread: rereads(cmd, os.Args[1:])}
+			err = s.serve(cmd.Context())
 		}
 		if err != nil && !errors.Is(err, errListed) {
 			report(stderr, err)

@@ -35,19 +35,23 @@ type serving struct {
 	metrics   net.Listener // of /metrics alone; nil: there is none
 
 	models *catalog.Catalog
-	roots  *hub.Roots   // in which models on disk are looked for
-	store  *store.Store // of responses
-	token  string       // of who may manage the models
+	roots  *hub.Roots     // in which models on disk are looked for
+	store  *store.Store   // of responses
+	token  string         // of who may manage the models
+	reload []func() error // what SIGHUP has a service read again
+
+	hangups <-chan os.Signal                                     // SIGHUP to a service
+	reread  func(warn func(line string)) (*config.Config, error) // see rereads
 
 	served, loaded chan error // how serving and loading have ended, once each
 	shown, ready   bool       // the first lines are printed; the models are loaded
 }
 
 // serve listens first and loads then, so that /health answers from the start.
-func serve(ctx context.Context, cfg *config.Config, p *puller, stdout, stderr io.Writer) error {
-	ctx, stop := untilSignal(ctx)
+func (s *serving) serve(ctx context.Context) error {
+	ctx, stop, hangups := untilSignal(ctx, onTerminal())
 	defer stop()
-	s := &serving{cfg: cfg, puller: p, stdout: stdout, stderr: stderr, token: newToken(), served: make(chan error, 1), loaded: make(chan error, 1)}
+	s.token, s.served, s.loaded, s.hangups = newToken(), make(chan error, 1), make(chan error, 1), hangups
 	if err := s.listen(ctx); err != nil {
 		return err
 	}
@@ -93,6 +97,7 @@ func (s *serving) find() (err error) {
 	if s.cfg.Models == "on-demand" && s.cfg.Script == "" {
 		s.models.AddDisk(onDisk{s.roots}, s.cfg.IdleUnload)
 	}
+	s.reload = append(s.reload, s.readAliases)
 	s.models.Note = func(line string) { s.log.Info(line) }
 	s.store = responseStore(s.cfg, func(line string) { s.log.Warn(line) })
 	s.models.DiskCache = &catalog.DiskCache{Build: buildMark(), Warn: func(line string) { s.log.Warn(line) }}
@@ -192,6 +197,8 @@ func (s *serving) run(ctx context.Context, stop func()) error {
 				stop()
 				return cmp.Or(err, <-s.served)
 			}
+		case <-s.hangups:
+			s.readAgain()
 		case <-ctx.Done():
 			fmt.Fprintf(s.stderr, "hearth: stopping; running replies may go on for %s, another Ctrl-C quits at once\n", s.cfg.DrainTimeout)
 			return s.drain()
@@ -260,15 +267,19 @@ func within(limit time.Duration, f func() error) error {
 	}
 }
 
-// untilSignal is a context that SIGINT, SIGTERM and SIGHUP end. After that another SIGINT or SIGTERM ends the process at once.
-// Another SIGHUP does not: a terminal that goes away sends it more than once. Where it was ignored from the start (nohup), it
-// stays so.
-func untilSignal(parent context.Context) (context.Context, context.CancelFunc) {
+// untilSignal is a context that SIGINT and SIGTERM end, and SIGHUP on a terminal. After that another SIGINT or SIGTERM ends the
+// process at once. Another SIGHUP does not: a terminal that goes away sends it more than once. Where it was ignored from the start
+// (nohup), it stays so. Without a terminal hangups gets it.
+func untilSignal(parent context.Context, terminal bool) (_ context.Context, _ context.CancelFunc, hangups <-chan os.Signal) {
 	ctx, stop := context.WithCancel(parent)
-	got := make(chan os.Signal, 1)
+	got, hup := make(chan os.Signal, 1), make(chan os.Signal, 1)
 	signal.Notify(got, syscall.SIGINT, syscall.SIGTERM)
-	if !signal.Ignored(syscall.SIGHUP) {
+	switch {
+	case signal.Ignored(syscall.SIGHUP):
+	case terminal:
 		signal.Notify(got, syscall.SIGHUP)
+	default:
+		signal.Notify(hup, syscall.SIGHUP)
 	}
 	go func() {
 		select {
@@ -278,5 +289,5 @@ func untilSignal(parent context.Context) (context.Context, context.CancelFunc) {
 		case <-ctx.Done():
 		}
 	}()
-	return ctx, stop
+	return ctx, stop, hup
 }

@@ -107,7 +107,7 @@ var Foreigners = []Foreign{
 	{Flag: "resident-memory-limit-gb", Kind: Amount, Answer: Unprotected, Same: "0",
 		Doc: "weights are not bounded: what is named is loaded and stays; keys and values are, by --cache-memory-mb or --cache-memory-percent"},
 	{Flag: "idle-cache-clear-seconds", Kind: Amount, Answer: Unprotected, Same: "0", Doc: "the prompt cache stays while nobody asks; DELETE /v1/cache empties it"},
-	{Flag: "watchdog-ppid", Kind: Count, Answer: Unprotected, Doc: "the server does not end with another process; SIGTERM, SIGHUP or Ctrl-C end it"},
+	{Flag: "watchdog-ppid", Kind: Count, Answer: Unprotected, Doc: "the server does not end with another process; SIGTERM, Ctrl-C or, on a terminal, SIGHUP end it"},
 	{Flag: "metal-cap-kv-bytes-per-token", Kind: Count, Same: "0", Doc: "what a token takes is known from the model"},
 	{Flag: "rate-limit", Kind: Count, Answer: Unprotected, Same: "0",
 		Doc: "requests are not counted: a client may send any number; how many wait is bounded by --max-queue, half of it for one client"},

@@ -79,7 +79,7 @@ var Knobs = slices.Concat([]Knob{
 		Doc:  "port to listen on; 0 picks a free one",
 		bind: func(c *Config) pflag.Value { return integer(&c.Port, 0, 65535) }},
 	{Flag: "drain-timeout", Group: Listen,
-		Doc:  "how long requests may go on after SIGTERM, SIGHUP or Ctrl-C; a second signal, but for SIGHUP, quits at once",
+		Doc:  "how long requests may go on after SIGTERM, Ctrl-C or, on a terminal, SIGHUP; a second signal, but for SIGHUP, quits at once",
 		bind: func(c *Config) pflag.Value { return duration(&c.DrainTimeout) }},
 
 	{Flag: "api-key", Env: []string{"ANTHROPIC_AUTH_TOKEN"}, Group: Access, Unset: "no check", Secret: true,

@@ -49,6 +49,17 @@ func (c *Config) Settings() []Setting {
 	return out
 }
 
+// Differs lists the flags of knobs that have another value in other.
+func (c *Config) Differs(other *Config) []string {
+	var flags []string
+	for i := range Knobs {
+		if k := &Knobs[i]; k.bind(c).String() != k.bind(other).String() {
+			flags = append(flags, k.Flag)
+		}
+	}
+	return flags
+}
+
 // shown is a knob's value as anybody may see it.
 func (c *Config) shown(k *Knob) string {
 	v := k.bind(c)
