@@ -39,8 +39,8 @@ func newTerminal(t *testing.T) *os.File {
 	return slave
 }
 
-// SIGHUP, which a terminal sends when it goes away, and not only once, ends a server on it as SIGTERM does: what runs may end. A second
-// SIGTERM is final.
+// SIGHUP, which a terminal sends when it goes away, and not only once, ends a server on it as SIGTERM does: what runs may end. A
+// second SIGTERM is final.
 func TestHangup(t *testing.T) {
 	p := startOn(t, newTerminal(t), "")
 	res, err := http.Post(p.url+"/v1/messages", "application/json",

@@ -268,8 +268,8 @@ func within(limit time.Duration, f func() error) error {
 }
 
 // untilSignal is a context that SIGINT and SIGTERM end, and SIGHUP on a terminal. After that another SIGINT or SIGTERM ends the
-// process at once. Another SIGHUP does not: a terminal that goes away sends it more than once. Where it was ignored from the start
-// (nohup), it stays so. Without a terminal hangups gets it.
+// process at once. Another SIGHUP does not: a terminal that goes away sends it more than once. Where it was ignored from the
+// start (nohup), it stays so. Without a terminal hangups gets it.
 func untilSignal(parent context.Context, terminal bool) (_ context.Context, _ context.CancelFunc, hangups <-chan os.Signal) {
 	ctx, stop := context.WithCancel(parent)
 	got, hup := make(chan os.Signal, 1), make(chan os.Signal, 1)
