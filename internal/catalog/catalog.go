@@ -46,6 +46,8 @@ type Catalog struct {
 	going   sync.WaitGroup // loads, unloads, and looks at the disk
 	looking sync.Mutex     // held by who looks at the disk
 
+	glancing sync.Mutex // held by who looks at what models do; see glance
+
 	mu       sync.Mutex // never held while a model is loaded or freed, or the disk is looked at
 	open     bool       // the models of the command line are loaded
 	closed   bool
@@ -207,9 +209,10 @@ func (c *Catalog) openEncoder(ctx context.Context, name string, kind chat.ModelK
 }
 
 // List implements chat.Models: the models of the command line, the main one first, then those on disk. The context of a model
-// that loads is unknown, 0.
+// of the command line that loads is unknown, 0; of one on disk that has not been loaded it is what its folder allows.
 func (c *Catalog) List() []chat.Model {
 	c.look(context.Background(), listAge)
+	c.glance()
 	var list []chat.Model
 	for _, e := range c.all() {
 		list = append(list, e.Model())

@@ -124,7 +124,7 @@ func estimate(c *model.Checkpoint, open func() (backend.Backend, error), o backe
 	if err != nil {
 		return n, err
 	}
-	tokens := min(leastContext, contextOf(f.Model, cfg))
+	tokens := min(leastContext, contextOf(f.Model.Context, cfg))
 	if cfg.ContextLength > 0 {
 		tokens = cfg.ContextLength
 	}

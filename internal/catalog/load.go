@@ -216,7 +216,7 @@ func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 	if err != nil {
 		return nil, fmt.Errorf("load model: %s: %w", c.Where, err)
 	}
-	context := contextOf(m, cfg)
+	context := contextOf(m.Context, cfg)
 	least := min(leastContext, context)
 	if cfg.ContextLength > 0 {
 		least = context // what was asked for by name is not quietly cut
@@ -236,13 +236,14 @@ func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 	return w, nil
 }
 
-// contextOf is the context asked for: the user may shorten what the model allows, or lengthen it at their own risk.
-func contextOf(m *model.Loaded, cfg *config.Config) int {
+// contextOf is the context asked for: the user may shorten what the model allows (0: it does not say), or lengthen it at their own
+// risk.
+func contextOf(allows int, cfg *config.Config) int {
 	switch {
 	case cfg.ContextLength > 0:
 		return cfg.ContextLength
-	case m.Context > 0:
-		return m.Context
+	case allows > 0:
+		return allows
 	}
 	return defaultContext
 }

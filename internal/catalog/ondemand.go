@@ -19,8 +19,7 @@ import (
 // Found is a model on disk that can be loaded.
 type Found struct {
 	*Source
-	Kind    chat.ModelKind // what its folder says it is for
-	Context int            // tokens; 0: not known
+	Kind chat.ModelKind // what its folder says it is for
 }
 
 // Disk knows the models that are on disk. Its methods are called from any goroutine; List for lists and every now and then, Find
@@ -62,6 +61,7 @@ type onDemand struct {
 	share   *budget.Share
 	ended   func()       // of its share's use
 	last    chat.Model   // what is known of it while it is not loaded
+	glanced glances      // of the folder that this is of
 	count   int          // how often it was
 	fails   int          // how often that failed
 	past    engine.Stats // of the times before
@@ -316,6 +316,7 @@ func (c *Catalog) loadOne(ctx context.Context, e *Entry) {
 	bs, d := c.bs, &demand{ctx: ctx, state: e.state, step: e.step, unload: func() { c.evict(e) }}
 	c.mu.Unlock()
 	bs.demand = d
+	glanced := glancesOf(e.src.FS)
 	m, err := e.open(ctx, bs, nil)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -330,7 +331,7 @@ func (c *Catalog) loadOne(ctx context.Context, e *Entry) {
 		if use := e.share.Use(); use.Sum() > 0 {
 			e.need, e.state, e.step = use.Sum(), use.State, use.Scratch
 		}
-		e.last = m.Model()
+		e.last, e.glanced = m.Model(), glanced
 		e.current.Store(m)
 		e.lastUse.Store(now.UnixNano())
 		e.count++
@@ -494,6 +495,7 @@ type Row struct {
 // Rows are all models that can be served, the main one first, then the others of the command line, then those on disk.
 func (c *Catalog) Rows(ctx context.Context) []Row {
 	c.look(ctx, listAge)
+	c.glance()
 	c.mu.Lock()
 	found := slices.Clone(c.listed)
 	c.mu.Unlock()
@@ -572,7 +574,7 @@ func (c *Catalog) note(f *Found) *Entry {
 	own.ContextLength = 0
 	e := newEntry(OnDemand, f.Source, Settings(f.Source, &own), model.Generates)
 	e.table = &c.mu
-	e.last = chat.Model{ID: e.ID(), Path: f.Path, Created: f.Created, Kind: f.Kind, Context: f.Context}
+	e.last = chat.Model{ID: e.ID(), Path: f.Path, Created: f.Created, Kind: f.Kind}
 	e.state, e.step = firstState, firstStep
 	e.need = WeightBytes(e.src.FS) + e.state + e.step
 	c.found = append(c.found, e)

@@ -53,6 +53,10 @@ func TestServeOnDemand(t *testing.T) {
 	if status, b := request(t, "GET", p.url+"/v1/models?limit=1&after_id=demo", ""); status != 200 || !strings.Contains(string(b), `"first_id":"org/tiny"`) || !strings.Contains(string(b), `"has_more":false`) {
 		t.Errorf("%d %s", status, b)
 	}
+	if _, b := request(t, "GET", p.url+"/v1/models/org/tiny", ""); !strings.Contains(string(b), `"context_length":8192`) ||
+		!strings.Contains(string(b), `"state":"on_disk","capabilities":["completion","chat","tools","thinking"]`) {
+		t.Errorf("never loaded: %s", b)
+	}
 	for path, body := range map[string]string{
 		"/v1/messages":         `{"model":"tiny","max_tokens":2,"keep_alive":"1h","messages":[{"role":"user","content":"Hi"}]}`,
 		"/v1/chat/completions": `{"model":"org/tiny","max_tokens":2,"keep_alive":-1,"messages":[{"role":"user","content":"Hi"}]}`,

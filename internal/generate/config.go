@@ -81,6 +81,21 @@ func (c Config) Check() error {
 	return err
 }
 
+// Does tells what New would find that the model can do, without its vocabulary: whether it gets tools, and whether it can think.
+// Of a template that New would refuse it is neither.
+func (c Config) Does() (tools, thinking bool) {
+	f, _, p, err := c.trial()
+	if err != nil || p == nil {
+		return false, false
+	}
+	return p.tools(), c.thinks(f, findSwitches(p))
+}
+
+// thinks reports whether a model of such a family can think.
+func (c *Config) thinks(f *dialect.Family, s switches) bool {
+	return s.works || f.Open != "" && c.Template.mentions(f.Close)
+}
+
 // trial picks the form of the output and finds out what the template can render; the prober is nil without one.
 func (c *Config) trial() (f *dialect.Family, warnings []string, p *prober, err error) {
 	f = dialect.Choose(dialect.Evidence{})
@@ -165,7 +180,7 @@ func (c Config) Summary() Summary {
 	if findSwitches(p).works {
 		t.Thinking = "switch"
 	}
-	t.Tools, t.ToolsInPrompt = p.form.has(toolsDeclared) || p.form.has(toolsInSystem), p.form.has(toolsInSystem)
+	t.Tools, t.ToolsInPrompt = p.tools(), p.form.has(toolsInSystem)
 	if p.form.has(contentIsList) {
 		t.Content = "list"
 	}
@@ -180,7 +195,10 @@ func (c *Config) replays(f *dialect.Family) bool {
 
 // chooseFamily picks the parser as New does, and says by what.
 func chooseFamily(c Config) (*dialect.Family, string) {
-	hasToken := func(s string) bool { _, ok := c.Tokenizer.ID(s); return ok }
+	hasToken := func(s string) bool { return false }
+	if c.Tokenizer != nil {
+		hasToken = func(s string) bool { _, ok := c.Tokenizer.ID(s); return ok }
+	}
 	src := c.Template.Source()
 	f := dialect.Choose(dialect.Evidence{Template: src, HasToken: hasToken})
 	switch byTemplate := dialect.Choose(dialect.Evidence{Template: src}); {

@@ -48,6 +48,9 @@ type prober struct {
 	err    error // of the first trial that was not
 }
 
+// tools reports whether the model gets tools: where the template has a place for them, or in the system text.
+func (p *prober) tools() bool { return p.form.has(toolsDeclared) || p.form.has(toolsInSystem) }
+
 // Words that trial conversations are made of.
 const (
 	probeA     = "hearthprobea"

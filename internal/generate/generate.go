@@ -67,8 +67,7 @@ func (g *Generator) described(p *prober) chat.Model {
 		return info
 	}
 	info.Parser = g.family.Name
-	info.Tools = p.form.has(toolsDeclared) || p.form.has(toolsInSystem)
-	info.Thinking = g.switches.works || g.family.Open != "" && g.cfg.Template.mentions(g.family.Close)
+	info.Tools, info.Thinking = p.tools(), g.cfg.thinks(g.family, g.switches)
 	return info
 }
 

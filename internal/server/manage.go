@@ -42,7 +42,7 @@ type Managed struct {
 	Status    string   `json:"status"`
 	Pinned    bool     `json:"pinned,omitempty"`  // it was named when the server started, and stays
 	Default   bool     `json:"default,omitempty"` // of those, the one that is meant by default
-	Context   int      `json:"context,omitempty"` // tokens, of a loaded one
+	Context   int      `json:"context,omitempty"` // tokens; of one that has never been loaded what its folder allows
 	Requests  int      `json:"requests,omitempty"`
 	Waiting   int      `json:"waiting,omitempty"` // for it to be loaded
 	LastUse   string   `json:"last_use,omitempty"`

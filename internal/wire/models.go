@@ -35,7 +35,7 @@ type modelObject struct {
 	Description   string `json:"description,omitempty"`
 	Kind          string `json:"kind"`            // chat, completion (a base model), embedding or rerank
 	State         string `json:"state,omitempty"` // loaded, loading or on_disk
-	// Capabilities are what the model does; of one that has never been loaded only what its kind tells.
+	// Capabilities are what the model does; of one on disk what its folder tells.
 	Capabilities []string `json:"capabilities,omitempty"`
 }
 
