@@ -47,6 +47,7 @@ type Catalog struct {
 	looking sync.Mutex     // held by who looks at the disk
 
 	glancing sync.Mutex // held by who looks at what models do; see glance
+	glanced  time.Time  // looked, when somebody did last; under glancing
 
 	mu       sync.Mutex // never held while a model is loaded or freed, or the disk is looked at
 	open     bool       // the models of the command line are loaded

@@ -27,13 +27,17 @@ func glancesOf(fsys fs.FS) (g glances) {
 }
 
 // glance finds out what models do that have never been loaded, by their small files alone: context, thinking, tools. It is for
-// lists: nobody waits for it who wants an answer. Folders that have not changed since are not read again.
+// lists: nobody waits for it who wants an answer. Folders that have not changed since are not read again, and none is looked at
+// that was when the disk was.
 func (c *Catalog) glance() {
 	c.glancing.Lock()
 	defer c.glancing.Unlock()
 	c.mu.Lock()
-	todo := c.listed
+	todo, looked := c.listed, c.looked
 	c.mu.Unlock()
+	if looked.Equal(c.glanced) {
+		return
+	}
 	start := time.Now()
 	for _, e := range todo {
 		now := glancesOf(e.src.FS)
@@ -53,6 +57,7 @@ func (c *Catalog) glance() {
 			return
 		}
 	}
+	c.glanced = looked
 }
 
 // describe fills in what the folder says. What is wrong with it is said by who loads it.

@@ -51,7 +51,7 @@ func TestGlance(t *testing.T) {
 	for i := range disk {
 		disk[i].FS = counted{disk[i].FS, &opened}
 	}
-	c, _ := demands(t, disk, 4, 0)
+	c, forward := demands(t, disk, 4, 0)
 	type does struct {
 		kind            chat.ModelKind
 		context, output int
@@ -69,6 +69,8 @@ func TestGlance(t *testing.T) {
 		t.Errorf("%d files, %+v", opened.Load(), asleep)
 	}
 	before := opened.Load()
+	list()
+	forward(2 * listAge)
 	list()
 	if n := opened.Load() - before; n != 0 {
 		t.Errorf("%d files of folders that have not changed", n)
@@ -91,7 +93,10 @@ func TestGlance(t *testing.T) {
 		until(t, f.ID+" goes", func() bool { return row(t, c, f.ID).State == "on_disk" })
 	}
 	positions(t, base, "2048", "1024")
-	until(t, "another context is seen", func() bool { return list()["base"].context == 1024 })
+	until(t, "another context is seen", func() bool {
+		forward(2 * listAge)
+		return list()["base"].context == 1024
+	})
 	if now := list()["talks"]; now != asleep["talks"] {
 		t.Errorf("%+v, before %+v", now, asleep)
 	}
