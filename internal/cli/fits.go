@@ -23,7 +23,8 @@ type fit struct {
 	Mapped  bool  `json:"low_memory,omitempty"` // only with weights that stay in their files
 }
 
-// fitOf estimates what a model takes on the cpu backend; nil where that is not known. capacity is what models may have together.
+// fitOf estimates what a model on disk takes on the cpu backend; nil where that is not known. capacity is what models may have
+// together.
 func fitOf(e *hub.Entry, cfg *config.Config, capacity int64) *fit {
 	if e.State == hub.Unusable || e.ModelType == "" {
 		return nil
@@ -33,18 +34,23 @@ func fitOf(e *hub.Entry, cfg *config.Config, capacity int64) *fit {
 	if err != nil {
 		return nil
 	}
-	if e.Kind != "" { // a step of texts is small beside the weights
-		return &fit{Bytes: e.Bytes, Fits: e.Bytes+serverBytes <= capacity}
+	return fitConfig(b, path, e.Kind == "", e.Bytes, cfg, capacity)
+}
+
+// fitConfig is fitOf for a config.json that came from path, of a model with so many bytes of weights in its files.
+func fitConfig(conf []byte, path string, generates bool, weights int64, cfg *config.Config, capacity int64) *fit {
+	if !generates { // a step of texts is small beside the weights
+		return &fit{Bytes: weights + serverBytes, Fits: weights+serverBytes <= capacity}
 	}
-	packed, f, err := estimate(b, path, cfg, false)
+	packed, f, err := estimate(conf, path, cfg, false)
 	if err != nil {
 		return nil
 	}
 	f.Bytes = packed
 	f.Fits = f.Bytes <= capacity
 	if !f.Fits {
-		if mapped, _, err := estimate(b, path, cfg, true); err == nil && mapped+e.Bytes <= capacity {
-			f.Bytes, f.Fits, f.Mapped = mapped+e.Bytes, true, true
+		if mapped, _, err := estimate(conf, path, cfg, true); err == nil && mapped+weights <= capacity {
+			f.Bytes, f.Fits, f.Mapped = mapped+weights, true, true
 		}
 	}
 	return f

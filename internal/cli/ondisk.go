@@ -54,9 +54,5 @@ func found(e *hub.Entry) (*catalog.Found, error) {
 	if err != nil {
 		return nil, err
 	}
-	kind := chat.ModelKind(e.Kind)
-	if e.Kind == "chat" {
-		kind = chat.Chats
-	}
-	return &catalog.Found{Source: src, Kind: kind}, nil
+	return &catalog.Found{Source: src, Kind: chat.ModelKind(e.Kind)}, nil
 }

@@ -17,12 +17,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hearth/internal/budget"
 	"hearth/internal/catalog"
 	"hearth/internal/config"
 	"hearth/internal/console"
 	"hearth/internal/hub"
+	"hearth/internal/model"
 	"hearth/internal/regular"
-	"hearth/internal/sysmem"
 )
 
 func newPullCmd() *cobra.Command {
@@ -33,7 +34,8 @@ func newPullCmd() *cobra.Command {
 		Long: `pull fetches a model from the Hugging Face hub, or another that speaks as it does (--hf-endpoint), into the cache that
 Hugging Face's own clients have, too: what they have fetched is there for hearth, and the other way round. It fetches only what
 hearth reads: configuration, tokenizer, chat template and weights in safetensors. What has arrived is kept when it ends early, and the
-next pull goes on there. A model that is on disk is brought up to date.`,
+next pull goes on there. A model that is on disk is brought up to date. What does not fit this machine with a context of 32,768 tokens
+(or the model's own, if that is less), and what no model file here runs, is refused: --force fetches it nevertheless.`,
 		Example: `  hearth pull mlx-community/Qwen3-0.6B-4bit
   hearth pull mlx-community/Qwen3-0.6B-4bit@main --json`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -43,8 +45,8 @@ next pull goes on there. A model that is on disk is brought up to date.`,
 			return console.MaxArgs(1)(cmd, args)
 		},
 	}
-	cfg := settings(cmd, config.Model, config.Hub)
-	cmd.Flags().BoolVar(&force, "force", false, "fetch it even though it does not fit into this machine's memory")
+	cfg := settings(cmd, config.Model, config.Hub, config.Run)
+	cmd.Flags().BoolVar(&force, "force", false, "fetch it even though it would not run on this machine")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object a line: plan, progress, done")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := load(cmd, cfg); err != nil {
@@ -151,8 +153,10 @@ type pullEvent struct {
 	Missing int64  `json:"missing,omitempty"` // bytes that are not on disk
 	Weights int64  `json:"weights,omitempty"` // bytes of weights
 	Free    int64  `json:"free,omitempty"`    // bytes of the disk
-	Memory  int64  `json:"memory,omitempty"`  // bytes of the machine's memory
-	Fits    *bool  `json:"fits,omitempty"`    // whether the weights fit into it
+	Memory  int64  `json:"memory,omitempty"`  // bytes of the machine's memory that models may have together
+	Need    int64  `json:"need,omitempty"`    // bytes of it that the model takes with Context tokens
+	Context int    `json:"context,omitempty"` // as ls has it
+	Fits    *bool  `json:"fits,omitempty"`    // whether it fits; none: not known
 	Dir     string `json:"dir,omitempty"`
 	*hub.Progress
 }
@@ -164,11 +168,14 @@ func (p *puller) pull(ctx context.Context, name string, agreed func() error) (hu
 	if err != nil {
 		return hub.Entry{}, p.ended(ctx, name, err)
 	}
-	memory := sysmem.Total()
-	if err := p.show(&plan, memory); err != nil {
+	need, err := p.needs(ctx, client, &plan)
+	if err != nil {
+		return hub.Entry{}, p.ended(ctx, name, err)
+	}
+	if err := p.show(&plan, need); err != nil {
 		return hub.Entry{}, err
 	}
-	if err := p.fit(name, &plan, memory); err != nil {
+	if err := p.refuse(name, &plan, need); err != nil {
 		return hub.Entry{}, err
 	}
 	if agreed != nil {
@@ -195,28 +202,67 @@ func (p *puller) pull(ctx context.Context, name string, agreed func() error) (hu
 	return e, nil
 }
 
-// fits reports whether the weights of a plan fit into so much memory; 0 is memory that is not known.
-func fits(plan *hub.Plan, memory int64) bool { return memory == 0 || plan.Weights() < memory }
+// needs is what a model needs to run here, as far as its config.json tells.
+type needs struct {
+	*fit           // nil: not known
+	capacity int64 // of memory, that models may have together; budget.Unknown
+	problem  error // why no model like it is loaded
+}
 
-// fit refuses what does not fit and is still to be fetched.
-func (p *puller) fit(name string, plan *hub.Plan, memory int64) error {
-	if p.force || fits(plan, memory) || plan.Missing() == 0 {
+// needs reads the config.json of a plan, of which nothing need be on disk.
+func (p *puller) needs(ctx context.Context, client *hub.Client, plan *hub.Plan) (needs, error) {
+	conf, err := client.Read(ctx, plan, "config.json")
+	if err != nil {
+		return needs{}, err
+	}
+	n := needs{capacity: catalog.NewMachine(p.cfg).Capacity()}
+	kind, err := model.PeekConfig(conf, plan.ID)
+	if err != nil {
+		n.problem = err
+		return n, nil
+	}
+	n.fit = fitConfig(conf, plan.ID, kind == model.Generates, plan.Weights(), p.cfg, n.capacity)
+	return n, nil
+}
+
+// refuse refuses what could not run here and is still to be fetched.
+func (p *puller) refuse(name string, plan *hub.Plan, n needs) error {
+	switch {
+	case p.force || plan.Missing() == 0:
+		return nil
+	case n.problem != nil:
+		return console.Hintf(fmt.Errorf("%s: %s", plan.ID, model.Reason(n.problem)), "to fetch it nevertheless: hearth pull %s --force", name)
+	case n.fit == nil || n.Fits:
 		return nil
 	}
-	err := fmt.Errorf("%s has weights of %s, which do not fit into this machine's memory of %s", plan.ID, hub.Size(plan.Weights()), hub.Size(memory))
-	return console.Hintf(err, "look for a smaller or a quantised one, or fetch it nevertheless: hearth pull %s --force", name)
+	err := fmt.Errorf("%s does not fit this machine: it takes %s of memory%s, and models may have %s", plan.ID, budget.Size(n.Bytes), n.with(), budget.Size(n.capacity))
+	return console.Hintf(err, "look for a smaller one or one with fewer bits, or fetch it nevertheless: hearth pull %s --force", name)
+}
+
+// with says for which context that is.
+func (f *fit) with() string {
+	if f.Context == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" with a context of %s tokens", console.Commas(int64(f.Context)))
 }
 
 // show says what is about to be fetched, and whether there is room for it.
-func (p *puller) show(plan *hub.Plan, memory int64) error {
+func (p *puller) show(plan *hub.Plan, n needs) error {
 	free, err := regular.Free(nearestFolder(p.cfg.HubCache))
 	if err != nil {
 		free = 0
 	}
-	fits := fits(plan, memory)
 	if p.events != nil {
-		return p.events(pullEvent{Event: "plan", ID: plan.ID, Commit: plan.Commit, Count: len(plan.Files), Bytes: plan.Bytes(), Missing: plan.Missing(),
-			Weights: plan.Weights(), Free: free, Memory: memory, Fits: &fits})
+		e := pullEvent{Event: "plan", ID: plan.ID, Commit: plan.Commit, Count: len(plan.Files), Bytes: plan.Bytes(), Missing: plan.Missing(),
+			Weights: plan.Weights(), Free: free}
+		if n.capacity != budget.Unknown {
+			e.Memory = n.capacity
+		}
+		if n.fit != nil {
+			e.Need, e.Context, e.Fits = n.Bytes, n.Context, &n.Fits
+		}
+		return p.events(e)
 	}
 	there := ""
 	switch missing := plan.Missing(); {
@@ -229,12 +275,15 @@ func (p *puller) show(plan *hub.Plan, memory int64) error {
 	if free > 0 {
 		fmt.Fprintf(p.out, "disk: %s free in %s\n", hub.Size(free), p.cfg.HubCache)
 	}
-	if memory > 0 {
-		verdict := "fit"
-		if !fits {
-			verdict = "do not fit"
+	if n.fit != nil && n.capacity != budget.Unknown {
+		verdict := "it fits"
+		switch {
+		case !n.Fits:
+			verdict = "it does not fit"
+		case n.Mapped:
+			verdict = "it fits with its weights left in their files (--low-memory)"
 		}
-		fmt.Fprintf(p.out, "memory: weights of %s %s into the %s of this machine\n", hub.Size(plan.Weights()), verdict, hub.Size(memory))
+		fmt.Fprintf(p.out, "memory: it takes %s%s, models may have %s: %s\n", budget.Size(n.Bytes), n.with(), budget.Size(n.capacity), verdict)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"hearth/internal/demo"
 	"hearth/internal/hub"
 	"hearth/internal/hub/hubtest"
+	"hearth/internal/sysmem"
 )
 
 // demoFiles is the demo model as a hub's files.
@@ -59,7 +61,7 @@ func TestPull(t *testing.T) {
 	if err != nil || stdout != want+"\n" {
 		t.Fatalf("%q, %v", stdout, err)
 	}
-	for _, s := range []string{"org/name@" + commit[:12] + ": ", " files, ", "free in " + cache, "memory: weights of", " fit into the "} {
+	for _, s := range []string{"org/name@" + commit[:12] + ": ", " files, ", "free in " + cache, "memory: it takes ", " with a context of 8,192 tokens, models may have ", ": it fits"} {
 		if !strings.Contains(stderr, s) {
 			t.Errorf("nothing says %q: %s", s, stderr)
 		}
@@ -84,7 +86,7 @@ func TestPull(t *testing.T) {
 		events = append(events, e.Event)
 		switch e.Event {
 		case "plan":
-			if e.ID != "org/name" || e.Commit != commit || e.Missing != 0 || e.Bytes == 0 || e.Count == 0 || e.Fits == nil || !*e.Fits {
+			if e.ID != "org/name" || e.Commit != commit || e.Missing != 0 || e.Bytes == 0 || e.Count == 0 || e.Fits == nil || !*e.Fits || e.Context != 8192 || e.Need <= e.Weights || e.Memory <= e.Need {
 				t.Errorf("%s", line)
 			}
 		case "progress":
@@ -188,20 +190,60 @@ func TestPullBeforeServing(t *testing.T) {
 	}
 }
 
-// What does not fit into memory is not fetched, unless that is asked for.
+// What does not fit into memory with 32,768 tokens, by its config.json, and what nothing here runs, is not fetched, unless that is
+// asked for; nothing is left behind.
 func TestPullFits(t *testing.T) {
-	p := &puller{cfg: config.Default(), out: io.Discard}
-	plan := &hub.Plan{ID: "org/name", Files: []hub.File{{Path: "model.safetensors", Size: 1 << 50}}}
-	if err := p.fit("org/name", plan, 1<<30); err == nil || !strings.Contains(err.Error(), "do not fit") {
-		t.Error(err)
+	h := hubtest.New(t)
+	large := demoFiles(t)
+	large["config.json"] = hubtest.Text(`{"model_type":"llama","hidden_size":1024,"num_hidden_layers":32,"num_attention_heads":16,"num_key_value_heads":8,
+		"head_dim":128,"intermediate_size":2048,"vocab_size":5760,"rms_norm_eps":1e-5,"max_position_embeddings":131072,"quantization":{"bits":4,"group_size":64}}`)
+	h.Add("org/large", large)
+	strange := demoFiles(t)
+	strange["config.json"] = hubtest.Text(`{"model_type":"wombat"}`)
+	h.Add("org/strange", strange)
+	embeds := demoFiles(t)
+	embeds["config.json"] = hubtest.Text(`{"model_type":"bert"}`)
+	embeds["model.safetensors"] = hubtest.Large(1, 2<<20)
+	h.Add("org/embeds", embeds)
+	cache := filepath.Join(t.TempDir(), "hub")
+	reserve := func(n int64) []string { // leaves so much
+		return []string{"--os-reserve", fmt.Sprintf("%dMiB", (sysmem.Total()-n)>>20)}
 	}
-	p.force = true
-	if err := p.fit("org/name", plan, 1<<30); err != nil {
-		t.Error(err)
-	}
-	p.force = false
-	if err := errors.Join(p.fit("org/name", plan, 0), p.fit("org/name", &hub.Plan{}, 1<<30)); err != nil {
-		t.Error(err)
+	for _, tt := range []struct {
+		name string
+		room int64
+		want []string // of error and hint; none: it is fetched
+	}{
+		// Keys and values alone are 32 layers of 8 heads of 128 numbers, two of them, in two bytes: 4 GiB.
+		{"org/large", 1 << 30, []string{"does not fit this machine: it takes 4.", " GiB of memory with a context of 32,768 tokens, and models may have 1.0 GiB", "hearth pull org/large --force"}},
+		{"org/strange", 1 << 30, []string{`org/strange: config.json: architecture "wombat" is not supported`, "hearth pull org/strange --force"}},
+		{"org/embeds", 16 << 20, []string{"does not fit this machine: it takes 34 MiB of memory, and"}},
+		{"org/embeds", 64 << 20, nil},
+	} {
+		args := append([]string{"pull", tt.name}, reserve(tt.room)...)
+		_, notes, err := hearth(t, h, cache, args...)
+		if tt.want == nil {
+			if err != nil {
+				t.Errorf("%s: %v\n%s", tt.name, err, notes)
+			}
+			continue
+		}
+		var b bytes.Buffer
+		if err != nil {
+			report(&b, err)
+		}
+		for _, want := range tt.want {
+			if !strings.Contains(b.String(), want) {
+				t.Errorf("%s: %s\nwant %s", tt.name, b.String(), want)
+			}
+		}
+		if _, err := os.Stat(cache); err == nil {
+			t.Errorf("%s: something is left of what was refused", tt.name)
+		}
+		forced := filepath.Join(t.TempDir(), "hub")
+		if _, _, err := hearth(t, h, forced, append(args, "--force")...); err != nil {
+			t.Errorf("%s, forced: %v", tt.name, err)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha1"
 	"crypto/sha256"
@@ -14,6 +15,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -262,11 +264,7 @@ func (d *download) attempt(ctx context.Context) error {
 		}
 		return err
 	}
-	parts := strings.Split(d.file.Path, "/")
-	for i, p := range parts {
-		parts[i] = url.PathEscape(p)
-	}
-	a, err := d.get(ctx, d.address("/"+d.plan.ID+"/resolve/"+d.plan.Commit+"/"+strings.Join(parts, "/"), ""), d.at)
+	a, err := d.get(ctx, d.url(), d.at)
 	if err != nil {
 		return because(err)
 	}
@@ -303,6 +301,74 @@ func (d *download) attempt(ctx context.Context) error {
 			return because(fmt.Errorf("%s: %w", d.file.Path, err))
 		}
 	}
+}
+
+// url is where the hub has the file.
+func (d *download) url() *url.URL {
+	parts := strings.Split(d.file.Path, "/")
+	for i, p := range parts {
+		parts[i] = url.PathEscape(p)
+	}
+	return d.address("/"+d.plan.ID+"/resolve/"+d.plan.Commit+"/"+strings.Join(parts, "/"), "")
+}
+
+// maxRead bounds a file that Read reads, in bytes.
+const maxRead = 16 << 20
+
+// Read gives the contents of a small file of a plan, such as its config.json: from the disk if it is there, else from the hub.
+// Nothing is kept. Errors are *FetchError, but for those of ctx.
+func (c *Client) Read(ctx context.Context, p *Plan, name string) ([]byte, error) {
+	i := slices.IndexFunc(p.Files, func(f File) bool { return f.Path == name })
+	if i < 0 {
+		return nil, &FetchError{ID: p.ID, Reason: "has no " + name}
+	}
+	f := &p.Files[i]
+	for _, path := range []string{c.Cache.pointer(p, f), blobs{filepath.Join(c.Cache.root(p.ID), "blobs")}.path(f.Blob)} {
+		if text, err := regular.Read(path, maxRead); err == nil && int64(len(text)) == f.Size {
+			return text, nil
+		}
+	}
+	if f.Size > maxRead {
+		return nil, &FetchError{ID: p.ID, Reason: fmt.Sprintf("%s has %s, more than %s", name, Size(f.Size), Size(maxRead))}
+	}
+	s, err := c.open(p.ID)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	var text []byte
+	err = s.retry(ctx, func() (bool, error) {
+		d := &download{session: s, plan: p, file: f, hash: newHash(f)}
+		if text, err = d.all(ctx); err != nil {
+			return false, err
+		}
+		if d.hash.Write(text); hex.EncodeToString(d.hash.Sum(nil)) != f.Blob {
+			return false, d.wrong("it came with other contents than the hub's checksum of it")
+		}
+		return false, nil
+	})
+	return text, err
+}
+
+// all reads the whole file into memory, at once.
+func (d *download) all(ctx context.Context) ([]byte, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stall := time.AfterFunc(2*d.stallLimit(), func() { cancel(errStalled) })
+	defer stall.Stop()
+	a, err := d.get(ctx, d.url(), 0)
+	if err != nil {
+		return nil, cmp.Or(context.Cause(ctx), err)
+	}
+	defer a.Body.Close()
+	if _, err := d.expect(a); err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(a.Body, d.file.Size+1))
+	if err != nil {
+		return nil, cmp.Or(context.Cause(ctx), fmt.Errorf("%s: %w", d.file.Path, err))
+	}
+	return text, nil
 }
 
 // wrong is a failure of one attempt that no word of the hub explains.

@@ -42,12 +42,29 @@ func PeekContext(fsys fs.FS, where string) (int, error) {
 	return context, nil
 }
 
+// PeekConfig is Peek of a config.json without its folder.
+func PeekConfig(b []byte, where string) (Kind, error) {
+	_, p, err := peekConfig(b, noFolder{}, where)
+	return p.Kind, err
+}
+
+// noFolder has no files.
+type noFolder struct{}
+
+func (noFolder) Open(name string) (fs.File, error) {
+	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+}
+
 // peek reads those files. The checkpoint has no weights.
 func peek(fsys fs.FS, where string) (*Checkpoint, Pooling, error) {
 	b, err := regular.ReadFS(fsys, configFile, maxConfigBytes)
 	if err != nil {
 		return nil, Pooling{}, blame(&LoadError{File: configFile, Err: err}, "", where)
 	}
+	return peekConfig(b, fsys, where)
+}
+
+func peekConfig(b []byte, fsys fs.FS, where string) (*Checkpoint, Pooling, error) {
 	c := &Checkpoint{Where: where, fsys: fsys, where: map[string]int{}}
 	if err := c.parseConfig(b); err != nil {
 		return nil, Pooling{}, c.blame(err)
