@@ -143,6 +143,12 @@ func TestEncoderNames(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 	})
+	t.Run("unknown", func(t *testing.T) {
+		_, err := beside(t, nil, nil).OpenEmbedder(t.Context(), "org/minilm")
+		if e := chat.AsError(err); e.Kind != chat.NotFound || e.Msg != `"org/minilm" is not served here; an embedding model is needed: name one that is on disk, or start the server with --embedding-model` {
+			t.Errorf("error %v", err)
+		}
+	})
 	t.Run("any", func(t *testing.T) {
 		e := beside(t, nil, func(cfg *config.Config, e *Catalog) {
 			cfg.AnyModel = true

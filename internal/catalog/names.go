@@ -165,7 +165,11 @@ func (c *Catalog) find(ctx context.Context, name string) (*Entry, error) {
 			return e, nil
 		}
 	}
-	found, err := c.onDisk(ctx, name, false)
+	given := c.given(name)
+	found, err := c.onDisk(ctx, name, given)
+	if found == nil && given {
+		return nil, unknown(name, err, nil, alwaysWork)
+	}
 	if small := c.Small(); found == nil && small != nil && small.names.isAlias(strings.ToLower(name)) {
 		return small, nil
 	}
@@ -175,7 +179,7 @@ func (c *Catalog) find(ctx context.Context, name string) (*Entry, error) {
 		if guessed, err = main.names.find(name, deployment); err != nil { // it means no other: the disk may have it since
 			var far error
 			if found, far = c.onDisk(ctx, name, true); far != nil {
-				err = unknown(name, far, err)
+				err = unknown(name, far, err, alwaysWork)
 			}
 		}
 	}
@@ -191,19 +195,28 @@ func (c *Catalog) find(ctx context.Context, name string) (*Entry, error) {
 	return main, err
 }
 
+// given reports a name that somebody has given a model on disk: it means that one, whatever clients have built in.
+func (c *Catalog) given(name string) bool { return c.disk != nil && c.disk.Named(name) }
+
+// alwaysWork is told of names where there are such.
+const alwaysWork = "names that always work: default, local"
+
 // unknown is what is told of a name that no model of the command line has, and what far says of on disk. Where the disk has no
-// advice it is err.
-func unknown(name string, far, err error) error {
+// advice it is err, unless that is nil. tail ends it.
+func unknown(name string, far, err error, tail string) error {
 	var missing *hub.NotFoundError
-	if !errors.As(far, &missing) {
+	switch {
+	case far == nil:
+		return err
+	case !errors.As(far, &missing):
 		return far
 	}
 	advice := Advice(missing)
-	if len(advice) == 0 {
+	if len(advice) == 0 && err != nil {
 		return err
 	}
 	return &chat.Error{Kind: chat.NotFound, Param: "model", Code: "model_not_found",
-		Msg: fmt.Sprintf("%s is not served here; %s; names that always work: default, local", shown(name), strings.Join(advice, "; "))}
+		Msg: fmt.Sprintf("%s is not served here; %s", shown(name), strings.Join(append(advice, tail), "; "))}
 }
 
 // findEncoder is the entry of a kind that a name stands for: its own, or one that clients have built in.
@@ -226,13 +239,17 @@ func (c *Catalog) findEncoder(ctx context.Context, name string, kind chat.ModelK
 		}
 		return e, nil
 	}
-	found, err := c.onDisk(ctx, name, false)
+	given := c.given(name)
+	found, err := c.onDisk(ctx, name, given)
 	if found == nil && err == nil && !c.cfg.AnyModel && !c.Main().names.is(name) && !matchAny(textAliases, name) {
 		found, err = c.onDisk(ctx, name, true)
 	}
+	far := err
 	switch {
 	case wrong(err):
 		return nil, err
+	case found == nil && given:
+		return nil, unknown(name, far, nil, instead(kind, first))
 	case found != nil && found.Model().Kind != kind:
 		return nil, c.refuse(name, kind, found.Model().Kind, first)
 	case found != nil:
@@ -240,19 +257,40 @@ func (c *Catalog) findEncoder(ctx context.Context, name string, kind chat.ModelK
 	}
 	main := c.Main()
 	generates := main.names.is(name)
+	_, deployment := chat.Deployment(ctx)
 	switch {
+	case first == nil && !matchAny(textAliases, name) && !meant(main, name, deployment):
+		return nil, unknown(name, far, notServed(name, instead(kind, nil)), instead(kind, nil))
 	case first == nil || generates && main.Encoder() == nil:
 		return nil, c.refuse(name, kind, chat.Chats, first)
 	case c.cfg.AnyModel, name == "", generates, matchAny(textAliases, name):
 		return first, nil
 	}
-	if _, deployment := chat.Deployment(ctx); deployment && !c.cfg.StrictModels {
+	if deployment && !c.cfg.StrictModels {
 		c.tell(name, first.ID())
 		return first, nil
 	}
-	return nil, &chat.Error{Kind: chat.NotFound, Param: "model", Code: "model_not_found",
-		Msg: fmt.Sprintf("%s is not served here; %s is %q (names that always work: default, local; the server's flag --any-model accepts every name)",
-			shown(name), wanted[kind].noun, first.ID())}
+	tail := instead(kind, first)
+	return nil, unknown(name, far, notServed(name, tail+"; the server's flag --any-model accepts every name"), tail)
+}
+
+// meant reports whether a request for text by this name would get the main model.
+func meant(main *Entry, name string, deployment bool) bool {
+	_, err := main.names.find(name, deployment)
+	return err == nil
+}
+
+// instead says which model of a kind there is, first, or what would bring one.
+func instead(kind chat.ModelKind, first *Entry) string {
+	w := wanted[kind]
+	if first == nil {
+		return fmt.Sprintf("%s is needed: name one that is on disk, or start the server with %s", w.noun, w.flag)
+	}
+	return fmt.Sprintf("%s is %q; %s", w.noun, first.ID(), alwaysWork)
+}
+
+func notServed(name, tail string) error {
+	return &chat.Error{Kind: chat.NotFound, Param: "model", Code: "model_not_found", Msg: shown(name) + " is not served here; " + tail}
 }
 
 // encoders are the entries that embed or rank; whether the main model does is known when it is loaded.

@@ -28,6 +28,8 @@ type Disk interface {
 	// Find is the model of a name. The error is a *hub.NotFoundError where there is none, else a *chat.Error that says what is
 	// wrong with what is there.
 	Find(name string) (*Found, error)
+	// Named reports a name that somebody has given a model here. It means that one, whatever else such names mean.
+	Named(name string) bool
 	List(ctx context.Context) []Found
 }
 

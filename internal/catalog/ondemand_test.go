@@ -35,6 +35,8 @@ func (s shelf) Find(name string) (*Found, error) {
 	return nil, &hub.NotFoundError{ID: name}
 }
 
+func (s shelf) Named(string) bool { return false }
+
 func (s shelf) List(context.Context) []Found { return s }
 
 // copied are folders with the demo, under such names.
@@ -51,7 +53,7 @@ func copied(t *testing.T, names ...string) (s shelf) {
 }
 
 // demands is a catalog of the demo with models on disk, of which so many fit beside it. Its time is the test's.
-func demands(t *testing.T, disk shelf, fit int, idle time.Duration) (c *Catalog, forward func(time.Duration)) {
+func demands(t *testing.T, disk Disk, fit int, idle time.Duration) (c *Catalog, forward func(time.Duration)) {
 	t.Helper()
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	cfg := config.Default()
@@ -143,6 +145,54 @@ func say(t *testing.T, c *Catalog, name string, keep *time.Duration) (string, er
 		}
 	}
 	return g.Model().ID, nil
+}
+
+// A name that somebody has given means that model, whatever clients have built in, and an error where there is none.
+func TestGivenNames(t *testing.T) {
+	disk := copied(t, "claude-given", "gpt-given", "claude-haiku-given")
+	reader := encoderSource(t, "text-embedding-given", false)
+	disk = append(disk, Found{Source: reader, Kind: chat.Embeds})
+	named := unlisted{shelf: disk}
+	c, _ := demands(t, named, 4, 0)
+	for name, want := range map[string]string{"claude-given": "claude-given", "gpt-given": "gpt-given", "claude-haiku-given": "claude-haiku-given", "claude-other": "demo", "gpt-4o": "demo"} {
+		if got, err := say(t, c, name, nil); err != nil || got != want {
+			t.Errorf("%q: %q, %v; want %s", name, got, err, want)
+		}
+	}
+	if e, err := c.OpenEmbedder(t.Context(), "text-embedding-given"); err != nil || e.Model().ID != "text-embedding-given" {
+		t.Errorf("%v", err)
+	}
+}
+
+// One whose model is not there says that, and means no other.
+func TestGivenNamesGone(t *testing.T) {
+	c, _ := demands(t, unlisted{gone: true}, 4, 0)
+	_, text := c.Open(t.Context(), "claude-given")
+	_, vectors := c.OpenEmbedder(t.Context(), "text-embedding-given")
+	_, scores := c.OpenRanker(t.Context(), "text-embedding-given")
+	for what, err := range map[string]error{"text": text, "vectors": vectors, "scores": scores} {
+		if e := chat.AsError(err); e == nil || e.Kind != chat.NotFound || !strings.Contains(e.Msg, "is not served here; on this disk: org/given; ") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// unlisted are models that names alone lead to, as aliases do.
+type unlisted struct {
+	shelf
+	gone bool
+}
+
+func (unlisted) List(context.Context) []Found { return nil }
+
+// Named reports whether it is a name that tests give.
+func (unlisted) Named(name string) bool { return strings.HasSuffix(name, "given") }
+
+func (u unlisted) Find(name string) (*Found, error) {
+	if u.gone {
+		return nil, &hub.NotFoundError{ID: name, Have: []string{"org/given"}}
+	}
+	return u.shelf.Find(name)
 }
 
 // A request's model is loaded when it is named, by any of its names; what means the main model goes on meaning it.

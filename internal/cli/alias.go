@@ -38,7 +38,11 @@ file, which a running server reads again when it has changed.`,
 		},
 	}
 	cfg := settings(cmd, config.Model)
+	cmd.ValidArgsFunction = completeModel(cfg, 1, toName)
 	cmd.Flags().StringVar(&remove, "rm", "", "take the alias `NAME` back")
+	if err := cmd.RegisterFlagCompletionFunc("rm", completeAlias(cfg)); err != nil {
+		panic("cli: " + err.Error())
+	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := load(cmd, cfg); err != nil {

@@ -27,7 +27,11 @@ func TestLineBound(t *testing.T) {
 
 // TestLargeState: a file that is larger than what a server says of itself is read over.
 func TestLargeState(t *testing.T) {
-	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	odd := filepath.Join(t.TempDir(), "odd [1] name")
+	if err := os.Mkdir(odd, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("XDG_RUNTIME_DIR", odd)
 	dir, err := config.RuntimeDir(config.Environ)
 	if err != nil {
 		t.Fatal(err)

@@ -67,6 +67,7 @@ it is asked by DELETE /hearth/cache.`,
 		Args: console.MaxArgs(1),
 	}
 	cfg := settings(cmd, config.Disk)
+	cmd.ValidArgsFunction = completeCached(cfg)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := load(cmd, cfg); err != nil {
 			return err

@@ -150,6 +150,7 @@ func settings(cmd *cobra.Command, groups ...config.Group) *config.Config {
 	cfg := config.Default()
 	cmd.Flags().SortFlags = false
 	cfg.Register(cmd.Flags(), groups...)
+	completeFlags(cmd, cfg)
 	return cfg
 }
 

@@ -26,7 +26,7 @@ servers. Keys are counted and not shown. Nothing is loaded.`,
 		Args: console.MaxArgs(1),
 	}
 	cfg := serverSettings(cmd)
-	cmd.ValidArgsFunction = completeModel(cfg)
+	cmd.ValidArgsFunction = completeModel(cfg, 0, toServe)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		l := listing{Flags: []flagListing{}, Warnings: []string{}}

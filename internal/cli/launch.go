@@ -90,7 +90,7 @@ least that is accepted without --force.`, a.name, a.told, a.prompt, a.enough, a.
 			return nil
 		},
 	}
-	cfg := settings(cmd, config.Listen, config.Access, config.Model, config.Run, config.Sampling, config.API)
+	cfg := settings(cmd, config.Listen, config.Access, config.Model, config.Hub, config.Run, config.Sampling, config.API)
 	cmd.Flags().BoolVar(&o.demo, "demo", false, "allow the demo model, which cannot do an agent's work")
 	cmd.Flags().BoolVar(&o.force, "force", false, "go on where the context is too small for long sessions")
 	cmd.Flags().BoolVar(&o.print, "print", false, "print what a shell would run in its place, and run nothing")

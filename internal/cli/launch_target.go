@@ -80,7 +80,7 @@ func findTarget(cmd *cobra.Command, a *agent, cfg *config.Config, o launchOption
 			none += " with it"
 		}
 		fmt.Fprintf(notes, "hearth: %s; loading %s for as long as %s runs\n", none, cmp.Or(cfg.Model, demo.Name), a.name)
-		return startTarget(ctx, cfg)
+		return startTarget(ctx, newPuller(cmd, cfg))
 	}
 	t, err := attach(ctx, s, notes)
 	if err != nil {
@@ -192,16 +192,19 @@ func askHealth(ctx context.Context, url string) (*server.Health, error) {
 	return h, json.NewDecoder(io.LimitReader(res.Body, 1<<20)).Decode(h)
 }
 
-// startTarget serves cfg's model in this process, for as long as the agent runs.
-func startTarget(ctx context.Context, cfg *config.Config) (*target, error) {
-	src, err := findModel(cfg)
+// startTarget serves the model of the settings in this process, for as long as the agent runs.
+func startTarget(ctx context.Context, p *puller) (*target, error) {
+	cfg := p.cfg
+	src, err := p.find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	also, err := findBeside(ctx, p, "small-model")
 	if err != nil {
 		return nil, err
 	}
 	models := catalog.New(src, cfg)
-	if err := addBeside(models, cfg, "small-model"); err != nil {
-		return nil, err
-	}
+	also.add(models)
 	listeners, err := listen(cfg)
 	if err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ import (
 	"hearth/internal/hub"
 	"hearth/internal/regular"
 	"hearth/internal/server"
+	"hearth/internal/wire"
 )
 
 // newToken makes the token of a server: nobody guesses it.
@@ -113,7 +114,15 @@ func refused(err error) error {
 	case errors.As(err, &missing):
 		return &chat.Error{Kind: chat.NotFound, Param: "model", Code: "model_not_found", Msg: err.Error() + "; " + catalog.Missing(missing), Err: err}
 	}
-	return &chat.Error{Kind: chat.Invalid, Msg: regular.Short(err).Error(), Err: err}
+	e := &chat.Error{Kind: chat.Invalid, Msg: regular.Short(err).Error(), Err: err}
+	if errors.Is(err, hub.ErrInUse) {
+		e.Param, e.Code = "model", wire.CodeInUse
+	}
+	var h interface{ Hint() string }
+	if errors.As(err, &h) && h.Hint() != "" {
+		e.Msg += "; " + h.Hint()
+	}
+	return e
 }
 
 // Remove implements server.Manager. Only models of caches go: others are somebody's own folders.
@@ -142,7 +151,7 @@ func (m manager) Remove(_ context.Context, model, revision string) (server.Remov
 // Aliases implements server.Manager.
 func (m manager) Aliases(context.Context) ([]server.Alias, error) {
 	all, err := m.on.Aliases.List()
-	return aliasesOf(all), err
+	return aliasesOf(all), refused(err)
 }
 
 // SetAlias implements server.Manager. A folder must be one that models are looked for in.

@@ -34,6 +34,9 @@ func notLoadable(msg string) error {
 	return &chat.Error{Kind: chat.NotFound, Param: "model", Code: "model_not_loadable", Msg: msg}
 }
 
+// Named implements catalog.Disk.
+func (d onDisk) Named(name string) bool { return d.roots.Aliases.Own(name) }
+
 // List implements catalog.Disk.
 func (d onDisk) List(ctx context.Context) []catalog.Found {
 	entries, _ := d.roots.List(ctx) // an error is ctx's

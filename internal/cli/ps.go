@@ -111,7 +111,8 @@ func newLoadCmd() *cobra.Command {
 is there. A request that names the model does the same.`,
 		Example: `  hearth load mlx-community/Qwen3-0.6B-4bit
   hearth load mine --keep-alive 1h`,
-		Args: oneModel,
+		Args:              oneModel,
+		ValidArgsFunction: completeServed(func(m *server.Managed) bool { return m.Status == string(chat.OnDisk) }),
 	}
 	cmd.Flags().StringVar(&keep, "keep-alive", "", "how `long` it stays loaded without being used, such as 5m; 0 not at all, -1 until its memory is needed")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -138,8 +139,9 @@ func newStopCmd() *cobra.Command {
 		Short: "Have the running server unload a model",
 		Long: `stop has the server of this user that runs here (the latest, if there are several) unload a model as soon as no request uses it. The
 model that the server was started with stays: end the server instead.`,
-		Example: `  hearth stop mlx-community/Qwen3-0.6B-4bit`,
-		Args:    oneModel,
+		Example:           `  hearth stop mlx-community/Qwen3-0.6B-4bit`,
+		Args:              oneModel,
+		ValidArgsFunction: completeServed(func(m *server.Managed) bool { return m.Status == string(chat.Loaded) && !m.Pinned }),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := latest(cmd)
 			if err != nil {

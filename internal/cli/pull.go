@@ -46,6 +46,7 @@ next pull goes on there. A model that is on disk is brought up to date. What doe
 		},
 	}
 	cfg := settings(cmd, config.Model, config.Hub, config.Run)
+	cmd.ValidArgsFunction = completeModel(cfg, 0, toFetch)
 	cmd.Flags().BoolVar(&force, "force", false, "fetch it even though it would not run on this machine")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object a line: plan, progress, done")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -97,10 +98,16 @@ func hubClient(cfg *config.Config) *hub.Client {
 		Proxy: http.ProxyFromEnvironment, Agent: "hearth/" + version}
 }
 
-// find finds the model of the settings. What is not on disk, or not all of it, is fetched if --pull says so or a person agrees.
+// find finds the model of the settings; see findNamed.
 func (p *puller) find(ctx context.Context) (*catalog.Source, error) {
-	src, err := findModel(p.cfg)
-	name := fetchable(p.cfg.Model, err)
+	return p.findNamed(ctx, "model", p.cfg.Model)
+}
+
+// findNamed finds the model that a flag has given a name. What is not on disk, or not all of it, is fetched if --pull says so or a
+// person agrees.
+func (p *puller) findNamed(ctx context.Context, flag, model string) (*catalog.Source, error) {
+	src, err := findNamed(p.cfg, flag, model)
+	name := fetchable(model, err)
 	if name == "" || p.cfg.Offline || !p.cfg.Pull && !p.person {
 		return src, err
 	}
@@ -119,7 +126,7 @@ func (p *puller) find(ctx context.Context) (*catalog.Source, error) {
 	if _, err := p.pull(ctx, name, agreed); err != nil {
 		return nil, err
 	}
-	return findModel(p.cfg)
+	return findNamed(p.cfg, flag, model)
 }
 
 // fetchable is what of a hub would mend err, with which a model of this name was not found; "" if nothing would.

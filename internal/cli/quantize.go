@@ -38,7 +38,7 @@ DST must not exist or be empty; until all of it is written there is nothing unde
 		},
 	}
 	cfg := settings(cmd, config.Model)
-	cmd.ValidArgsFunction = completeModel(cfg)
+	cmd.ValidArgsFunction = completeModel(cfg, 0, toServe)
 	f := cmd.Flags()
 	f.IntVar(&bits, "bits", 0, "bits per weight: 2, 3, 4, 5, 6 or 8 (default that of the mode, affine: 4)")
 	f.IntVar(&group, "group-size", 0, "weights that share a scale (default that of the mode, affine: 64)")

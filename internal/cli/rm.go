@@ -31,7 +31,7 @@ Folders that are in no cache were put there by somebody: they want --force and t
 		Args: oneModel,
 	}
 	cfg := settings(cmd, config.Model)
-	cmd.ValidArgsFunction = completeModel(cfg)
+	cmd.ValidArgsFunction = completeModel(cfg, 0, toRemove)
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	cmd.Flags().BoolVar(&force, "force", false, "remove a folder that is in no cache, named by its whole path")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -34,7 +34,7 @@ shown, dimmed, on a terminal only. A base model, which has no chat template, con
 		Args: console.MaxArgs(2),
 	}
 	cfg := settings(cmd, config.Model, config.Hub, config.Run, config.Sampling)
-	cmd.ValidArgsFunction = completeModel(cfg)
+	cmd.ValidArgsFunction = completeModel(cfg, 0, toServe)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := load(cmd, cfg); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -40,7 +41,7 @@ same flags, prints all settings and where they come from.`,
 		Args: console.MaxArgs(1),
 	}
 	cfg := serverSettings(cmd)
-	cmd.ValidArgsFunction = completeModel(cfg)
+	cmd.ValidArgsFunction = completeModel(cfg, 0, toServe)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		// Nobody need read what a server prints, and it goes on when nobody can.
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
@@ -75,22 +76,38 @@ func remark(w io.Writer, cfg *config.Config) {
 	}
 }
 
-// addBeside adds the models that cfg names for such flags.
-func addBeside(models *catalog.Catalog, cfg *config.Config, flags ...string) error {
+// beside are the models that are served beside the main one; nil: there is none.
+type beside struct {
+	small, embedder, ranker *catalog.Source
+}
+
+// findBeside finds those that the settings name for such flags; see puller.findNamed.
+func findBeside(ctx context.Context, p *puller, flags ...string) (b beside, err error) {
 	for _, m := range []struct {
 		flag, name string
-		add        func(*catalog.Source)
-	}{{"small-model", cfg.SmallModel, models.AddSmall}, {"embedding-model", cfg.EmbeddingModel, models.AddEmbedder}, {"rerank-model", cfg.RerankModel, models.AddRanker}} {
+		src        **catalog.Source
+	}{{"small-model", p.cfg.SmallModel, &b.small}, {"embedding-model", p.cfg.EmbeddingModel, &b.embedder}, {"rerank-model", p.cfg.RerankModel, &b.ranker}} {
 		if m.name == "" || !slices.Contains(flags, m.flag) {
 			continue
 		}
-		src, err := findNamed(cfg, m.flag, m.name)
-		if err != nil {
-			return err
+		if *m.src, err = p.findNamed(ctx, m.flag, m.name); err != nil {
+			return b, err
 		}
-		m.add(src)
 	}
-	return nil
+	return b, nil
+}
+
+// add adds them to the table.
+func (b beside) add(models *catalog.Catalog) {
+	if b.small != nil {
+		models.AddSmall(b.small)
+	}
+	if b.embedder != nil {
+		models.AddEmbedder(b.embedder)
+	}
+	if b.ranker != nil {
+		models.AddRanker(b.ranker)
+	}
 }
 
 // printWarnings says where settings contradict the models or cost them much, a line each.

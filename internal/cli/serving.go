@@ -31,6 +31,7 @@ type serving struct {
 	log            *slog.Logger
 
 	src       *catalog.Source
+	beside    beside
 	listeners []net.Listener
 	metrics   net.Listener // of /metrics alone; nil: there is none
 
@@ -55,9 +56,7 @@ func (s *serving) serve(ctx context.Context) error {
 	if err := s.listen(ctx); err != nil {
 		return err
 	}
-	if err := s.find(); err != nil {
-		return err
-	}
+	s.find()
 	s.start(ctx)
 	defer s.announce()()
 	return s.run(ctx, stop)
@@ -69,6 +68,9 @@ func (s *serving) listen(ctx context.Context) (err error) {
 		return console.Hintf(err, "serve one of its models: hearth serve MODEL")
 	}
 	if s.src, err = s.puller.find(ctx); err != nil {
+		return err
+	}
+	if s.beside, err = findBeside(ctx, s.puller, "small-model", "embedding-model", "rerank-model"); err != nil {
 		return err
 	}
 	if s.cfg.DebugRequestDir != "" {
@@ -84,16 +86,14 @@ func (s *serving) listen(ctx context.Context) (err error) {
 }
 
 // find makes the models from what is on the disk. None is loaded.
-func (s *serving) find() (err error) {
+func (s *serving) find() {
 	// The engine's threads compute for as long as a step takes; the server's goroutines get processors of their own.
 	runtime.GOMAXPROCS(cpu.Threads() + 2)
 	s.log = slog.New(slog.NewTextHandler(s.stderr, &slog.HandlerOptions{Level: level(s.cfg.LogLevel)}))
 	_, forced := config.Environ(kernelsEnv)
 	warnKernels(s.log, forced)
 	s.models, s.roots = catalog.New(s.src, s.cfg), roots(s.cfg)
-	if err := addBeside(s.models, s.cfg, "small-model", "embedding-model", "rerank-model"); err != nil {
-		return err
-	}
+	s.beside.add(s.models)
 	if s.cfg.Models == "on-demand" && s.cfg.Script == "" {
 		s.models.AddDisk(onDisk{s.roots}, s.cfg.IdleUnload)
 	}
@@ -101,7 +101,6 @@ func (s *serving) find() (err error) {
 	s.models.Note = func(line string) { s.log.Info(line) }
 	s.store = responseStore(s.cfg, func(line string) { s.log.Warn(line) })
 	s.models.DiskCache = &catalog.DiskCache{Build: buildMark(), Warn: func(line string) { s.log.Warn(line) }}
-	return nil
 }
 
 // responseStore keeps responses as the settings say. It opens nothing before there is one.

@@ -120,7 +120,7 @@ not here yet: show says what would run and what it would take, and which keys ar
 		Args: console.MaxArgs(1),
 	}
 	cfg := settings(cmd, config.Model, config.Run, config.Sampling)
-	cmd.ValidArgsFunction = completeModel(cfg)
+	cmd.ValidArgsFunction = completeModel(cfg, 0, toServe)
 	var contexts []int
 	cmd.Flags().IntSliceVar(&contexts, "contexts", nil, "`lengths` of a sequence to say the memory for, with commas (default 4096, 32768 and what the model was made for)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")

@@ -78,12 +78,16 @@ func announced() ([]*state, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, err := filepath.Glob(filepath.Join(dir, "serve-*.json"))
+	files, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
 	var all []*state
-	for _, f := range files {
+	for _, de := range files {
+		if !strings.HasPrefix(de.Name(), "serve-") {
+			continue
+		}
+		f := filepath.Join(dir, de.Name())
 		text, err := regular.Read(f, maxState)
 		s := &state{}
 		if err != nil || json.Unmarshal(text, s) != nil || s.file(dir) != f || !strings.HasPrefix(s.URL, "http://") {

@@ -1,7 +1,9 @@
 package hub
 
 import (
+	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -127,12 +129,27 @@ func (a *Aliases) Remove(name string) error {
 	})
 }
 
+// aliasWait is how long a change waits for another program's.
+const aliasWait = 10 * time.Second
+
+// edit changes the file, alone among all programs.
 func (a *Aliases) edit(change func(own map[string]string) error) error {
 	if a == nil || a.File == "" {
 		return errors.New("there is no folder of settings to keep aliases in")
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if err := os.MkdirAll(filepath.Dir(a.File), 0o777); err != nil {
+		return fmt.Errorf("write aliases: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), aliasWait)
+	defer cancel()
+	unlock, err := lockFile(ctx, a.File+".lock", 0o600, func() {})
+	if err != nil {
+		return fmt.Errorf("write aliases: another program holds %s.lock: %w", a.File, err)
+	}
+	defer unlock()
+	a.time = time.Time{} // what another has just written may have the same time
 	if err := a.read(); err != nil {
 		return err
 	}
@@ -177,11 +194,50 @@ func (a *Aliases) read() error {
 		err = json.Unmarshal(text, &own)
 	}
 	if err != nil {
-		return fmt.Errorf("read aliases: %s: %w", regular.Clip(a.File), regular.Short(err))
+		return fmt.Errorf("read aliases: %s%s: %w", regular.Clip(a.File), lineOf(text, err), regular.Short(err))
 	}
 	a.own = own
 	if time.Since(st.ModTime()) > settled {
 		a.time = st.ModTime()
 	}
 	return nil
+}
+
+// lineOf is the place in text that an error of encoding/json is about, as it follows a file's name; "" for other errors.
+func lineOf(text []byte, err error) string {
+	var syntax *json.SyntaxError
+	var wrong *json.UnmarshalTypeError
+	at := int64(-1)
+	switch {
+	case errors.As(err, &syntax):
+		at = syntax.Offset
+	case errors.As(err, &wrong):
+		at = wrong.Offset
+	}
+	if at < 0 || at > int64(len(text)) {
+		return ""
+	}
+	return fmt.Sprintf(":%d", 1+bytes.Count(text[:max(at-1, 0)], []byte("\n")))
+}
+
+// Own is Lookup of the names of the file alone.
+func (a *Aliases) Own(name string) bool {
+	if a == nil || !aliasName.MatchString(name) {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_ = a.read() // as Lookup
+	_, ok := a.own[name]
+	return ok
+}
+
+// fault is what is wrong with the file, nil if nothing is.
+func (a *Aliases) fault() error {
+	if a == nil {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.read()
 }

@@ -99,12 +99,12 @@ func Size(n int64) string {
 func (s *session) fetchAll(ctx context.Context, p *Plan, b blobs, t *tally) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	next := make(chan int)
+	next, left := make(chan int), b.leftovers()
 	var wg sync.WaitGroup
 	for range min(parallel, len(p.Files)) {
 		wg.Go(func() {
 			for i := range next {
-				if err := s.fetchFile(ctx, p, i, b, t); err != nil {
+				if err := s.fetchFile(ctx, p, i, b, left[p.Files[i].Blob], t); err != nil {
 					cancel(err) // the first one counts
 				}
 			}
@@ -121,19 +121,20 @@ func (s *session) fetchAll(ctx context.Context, p *Plan, b blobs, t *tally) erro
 	return context.Cause(ctx)
 }
 
-// fetchFile brings one file and makes its name.
-func (s *session) fetchFile(ctx context.Context, p *Plan, i int, b blobs, t *tally) error {
+// fetchFile brings one file and makes its name. left is what was there of it when the first one was begun.
+func (s *session) fetchFile(ctx context.Context, p *Plan, i int, b blobs, left []leftover, t *tally) error {
 	f := &p.Files[i]
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if hasSize(s.Cache.pointer(p, f), f.Size) && len(b.leftovers()[f.Blob]) == 0 {
+	if hasSize(s.Cache.pointer(p, f), f.Size) && len(left) == 0 {
 		t.set(i, Finished, f.Size, 0)
 		return nil
 	}
 	unlock, err := s.Cache.lockBlob(ctx, p.ID, f.Blob, func() {
 		var done int64
-		for _, l := range b.leftovers()[f.Blob] {
+		left = b.leftovers()[f.Blob] // what the other one has of it
+		for _, l := range left {
 			done = max(done, min(l.size, f.Size))
 		}
 		t.set(i, Waits, done, 0)
@@ -144,7 +145,7 @@ func (s *session) fetchFile(ctx context.Context, p *Plan, i int, b blobs, t *tal
 	defer unlock()
 	fresh := false
 	if !hasSize(s.Cache.pointer(p, f), f.Size) && !hasSize(b.path(f.Blob), f.Size) {
-		d := &download{session: s, plan: p, file: f, blobs: b, tell: func(state FileState, done, fresh int64) { t.set(i, state, done, fresh) }}
+		d := &download{session: s, plan: p, file: f, blobs: b, left: left, tell: func(state FileState, done, fresh int64) { t.set(i, state, done, fresh) }}
 		if err := d.run(ctx); err != nil {
 			return err
 		}
@@ -153,7 +154,7 @@ func (s *session) fetchFile(ctx context.Context, p *Plan, i int, b blobs, t *tal
 	if err := s.Cache.link(p, f, fresh); err != nil {
 		return err
 	}
-	for _, l := range b.leftovers()[f.Blob] { // of others, who did not go on with them
+	for _, l := range left { // of others, who did not go on with them
 		_ = os.Remove(l.path)
 	}
 	t.set(i, Finished, f.Size, 0)
@@ -166,6 +167,7 @@ type download struct {
 	plan  *Plan
 	file  *File
 	blobs blobs
+	left  []leftover
 	tell  func(state FileState, done, fresh int64)
 
 	part *os.File
@@ -176,7 +178,7 @@ type download struct {
 // run goes on with what is there of the file, or begins. A part that somebody else began and that turns out to be wrong is
 // fetched once more as a whole.
 func (d *download) run(ctx context.Context) (err error) {
-	d.part, d.at, err = d.blobs.openPart(d.file)
+	d.part, d.at, err = d.blobs.openPart(d.file, d.left)
 	if err != nil {
 		return err
 	}
@@ -329,7 +331,7 @@ func (c *Client) Read(ctx context.Context, p *Plan, name string) ([]byte, error)
 		}
 	}
 	if f.Size > maxRead {
-		return nil, &FetchError{ID: p.ID, Reason: fmt.Sprintf("%s has %s, more than %s", name, Size(f.Size), Size(maxRead))}
+		return nil, &FetchError{ID: p.ID, Reason: fmt.Sprintf("%s has %d bytes, more than %d", name, f.Size, maxRead)}
 	}
 	s, err := c.open(p.ID)
 	if err != nil {

@@ -166,6 +166,61 @@ func TestFetch(t *testing.T) {
 	}
 }
 
+// A small file of a plan is read without keeping anything; what is on disk is not asked for. What is not the file each
+// time it is asked for, or too large, is an error.
+func TestRead(t *testing.T) {
+	h, text := hubtest.New(t), `{"model_type":"qwen3"}`+strings.Repeat(" ", 3000)
+	h.Add("org/name", map[string]hubtest.File{"config.json": hubtest.Text(text), "tokenizer.json": hubtest.Large(1, maxRead+1), "model.safetensors": hubtest.Large(2, 1000)})
+	c := client(t, h)
+	p, err := c.Plan(t.Context(), "org/name")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(name string) string {
+		t.Helper()
+		b, err := c.Read(t.Context(), &p, name)
+		if err != nil {
+			if !errors.As(err, new(*FetchError)) {
+				t.Errorf("%s: %T", name, err)
+			}
+			return err.Error()
+		}
+		return string(b)
+	}
+	if got := read("config.json"); got != text {
+		t.Errorf("%.200s", got)
+	}
+	if _, err := os.Stat(c.Cache.Dir); err == nil {
+		t.Error("something is kept")
+	}
+	for name, want := range map[string]string{"tokenizer.json": "tokenizer.json has 16777217 bytes, more than 16777216", "none.json": "has no none.json"} {
+		if got := read(name); !strings.Contains(got, want) {
+			t.Errorf("%s: %.200s", name, got)
+		}
+	}
+	for what, faults := range map[string]hubtest.Faults{"cut": {CutEvery: 1000}, "longer": {Longer: true}, "another": {Garbage: 100}, "compressed": {Gzip: true}} {
+		h.Lock()
+		h.Faults = faults
+		h.Unlock()
+		if got := read("config.json"); got == text || !strings.HasPrefix(got, "org/name: ") {
+			t.Errorf("%s: %.200s", what, got)
+		}
+	}
+	h.Lock()
+	h.Faults = hubtest.Faults{Garbage: 1}
+	h.Unlock()
+	if got := read("config.json"); got != text {
+		t.Errorf("after one bad answer: %.200s", got)
+	}
+	if _, err := pull(t.Context(), c, "org/name", nil); err != nil {
+		t.Fatal(err)
+	}
+	h.Forget()
+	if got := read("config.json"); got != text || len(h.Requests()) != 0 {
+		t.Errorf("requests %q", h.Requests())
+	}
+}
+
 // A revision that moves takes over what both commits have, and is what it was until the new one is whole.
 func TestFetchRevisions(t *testing.T) {
 	h := hubtest.New(t)
@@ -666,7 +721,7 @@ func TestLeftovers(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			file, n, err := b.openPart(&File{Path: "x", Size: 100_000, Blob: blob})
+			file, n, err := b.openPart(&File{Path: "x", Size: 100_000, Blob: blob}, b.leftovers()[blob])
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -696,7 +751,7 @@ func TestPartIsNoLink(t *testing.T) {
 	if err := errors.Join(os.WriteFile(victim, []byte("mine"), 0o600), os.Symlink(victim, b.part(strings.Repeat("a", 64)))); err != nil {
 		t.Fatal(err)
 	}
-	_, _, err := b.openPart(&File{Size: 10, Blob: strings.Repeat("a", 64)})
+	_, _, err := b.openPart(&File{Size: 10, Blob: strings.Repeat("a", 64)}, nil)
 	var kind *regular.KindError
 	if got, _ := os.ReadFile(victim); !errors.As(err, &kind) || string(got) != "mine" {
 		t.Errorf("%v, the file has %q", err, got)

@@ -53,11 +53,11 @@ func (b blobs) leftovers() map[string][]leftover {
 }
 
 // openPart opens the part of a blob to write, and says how many bytes of it are there. The caller has the blob's lock, so that
-// nobody writes to what another process has left. A part that is longer than the blob is none.
-func (b blobs) openPart(f *File) (*os.File, int64, error) {
+// nobody writes to what another process has left: left, the longest first. A part that is longer than the blob is none.
+func (b blobs) openPart(f *File, left []leftover) (*os.File, int64, error) {
 	path := b.part(f.Blob)
-	for _, l := range b.leftovers()[f.Blob] {
-		if l.size > f.Size {
+	for _, l := range left {
+		if st, err := os.Lstat(l.path); err != nil || st.Size() > f.Size { // it may have grown, or gone
 			continue
 		}
 		if l.path != path {

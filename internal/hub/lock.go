@@ -21,14 +21,18 @@ func (c Cache) lockBlob(ctx context.Context, id, blob string, waiting func()) (u
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
 	}
-	path := filepath.Join(dir, blob+".lock")
+	return lockFile(ctx, filepath.Join(dir, blob+".lock"), 0o664, waiting)
+}
+
+// lockFile is lockBlob for any path. The file gets just the mode perm.
+func lockFile(ctx context.Context, path string, perm os.FileMode, waiting func()) (unlock func(), err error) {
 	for {
-		f, err := regular.OpenOwnAs(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o664)
+		f, err := regular.OpenOwnAs(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, perm)
 		switch {
 		case err == nil:
-			_ = f.Chmod(0o664) // whatever the umask: who shares the cache locks it, too
+			_ = f.Chmod(perm) // whatever the umask: who shares a cache locks it, too
 		case errors.Is(err, os.ErrExist):
-			f, err = regular.OpenOwnAs(path, os.O_RDWR|os.O_CREATE, 0o664)
+			f, err = regular.OpenOwnAs(path, os.O_RDWR|os.O_CREATE, perm)
 		}
 		if err != nil {
 			return nil, err

@@ -447,6 +447,9 @@ func (s *scan) pick(places []place, rev string) (*Entry, error) {
 // missing is the error about a name that was not found; target is what it stands for.
 func (r *Roots) missing(name, target, reason string) error {
 	e := &NotFoundError{ID: name, Reason: reason}
+	if err := r.Aliases.fault(); err != nil && aliasName.MatchString(name) {
+		e.Reason += "; it may be an alias, of which none is known: " + err.Error()
+	}
 	if target != name {
 		e.Target = target
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -319,6 +320,51 @@ func TestAliases(t *testing.T) {
 	for name := range builtin {
 		if _, _, ok := ParseID(builtin[name]); !ok || !aliasName.MatchString(name) {
 			t.Errorf("built-in %q: %q", name, builtin[name])
+		}
+	}
+}
+
+// Programs that change the file at once lose nothing of each other's.
+func TestAliasesAtOnce(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "settings", "aliases.json")
+	const programs, each = 4, 8
+	var wg sync.WaitGroup
+	for p := range programs {
+		wg.Go(func() {
+			a := &Aliases{File: file}
+			for i := range each {
+				if err := a.Set(fmt.Sprintf("a%d-%d", p, i), "org/name"); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := a.Remove(fmt.Sprintf("a%d-0", p)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	all, err := (&Aliases{File: file}).List()
+	own := slices.DeleteFunc(all, func(a Alias) bool { return a.Builtin })
+	if err != nil || len(own) != programs*(each-1) {
+		t.Errorf("%d aliases, %v: %v", len(own), err, own)
+	}
+}
+
+// What is wrong with the file is told with the line, also of a name that may be in it.
+func TestAliasesBroken(t *testing.T) {
+	for text, line := range map[string]string{"{\n \"a\": \"org/a\",\n \"b\" \"org/b\"\n}": ":3: ", "{\n \"a\": [],\n \"b\": \"org/b\"}": ":2: ", "": ":1: ", "{\n\n": ":2: "} {
+		a := &Aliases{File: filepath.Join(t.TempDir(), "aliases.json")}
+		if err := os.WriteFile(a.File, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r := NewRoots(Root{Dir: t.TempDir()})
+		r.Aliases = a
+		_, listed := a.List()
+		_, found := r.Find("b")
+		for what, err := range map[string]error{"List": listed, "Set": a.Set("c", "org/c"), "Find": found} {
+			if err == nil || !strings.Contains(err.Error(), a.File+line) {
+				t.Errorf("%q: %s says %v, want line %s", text, what, err, line)
+			}
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -72,14 +73,15 @@ func (s *summaries) write(r *http.Request, req *chat.Request) {
 	s.n++
 	name := fmt.Sprintf("%s-%06d.json", time.Now().UTC().Format("20060102T150405"), s.n)
 	_ = os.WriteFile(filepath.Join(s.dir, name), append(text, '\n'), 0o600)
-	files, _ := filepath.Glob(filepath.Join(s.dir, "2*T*-*.json"))
-	if len(files) > maxSummaries {
-		slices.Sort(files)
-		for _, f := range files[:len(files)-maxSummaries] {
-			_ = os.Remove(f)
-		}
+	des, _ := os.ReadDir(s.dir) // by name, which is by time
+	files := slices.DeleteFunc(des, func(de os.DirEntry) bool { return !summaryName.MatchString(de.Name()) })
+	for _, de := range files[:max(len(files)-maxSummaries, 0)] {
+		_ = os.Remove(filepath.Join(s.dir, de.Name()))
 	}
 }
+
+// summaryName is the name of a summary's file.
+var summaryName = regexp.MustCompile(`^2\d{7}T\d{6}-\d{6,}\.json$`)
 
 // choiceWords name the kinds of tool choice.
 var choiceWords = [...]string{chat.ChoiceAuto: "auto", chat.ChoiceNone: "none", chat.ChoiceRequired: "required", chat.ChoiceNamed: "named"}

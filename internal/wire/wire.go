@@ -159,6 +159,7 @@ func InfoFrom(ctx context.Context) *Info {
 // Codes of errors whose status differs from that of their kind.
 const (
 	CodeMethod    = "method_not_allowed"     // 405
+	CodeInUse     = "model_in_use"           // 409
 	CodeMediaType = "unsupported_media_type" // 415
 )
 
@@ -167,6 +168,8 @@ func Status(e *chat.Error, table map[chat.ErrorKind]int) int {
 	switch e.Code {
 	case CodeMethod:
 		return http.StatusMethodNotAllowed
+	case CodeInUse:
+		return http.StatusConflict
 	case CodeMediaType:
 		return http.StatusUnsupportedMediaType
 	}
