@@ -30,7 +30,8 @@ func (c counted) Open(name string) (fs.File, error) {
 // Stat opens nothing.
 func (c counted) Stat(name string) (fs.FileInfo, error) { return fs.Stat(c.FS, name) }
 
-// A list says of models that were never loaded what it says of them when they are, and reads no folder twice that has not changed.
+// A list says of models that were never loaded what it says of them when they are, and reads no folder twice that has not
+// changed.
 func TestGlance(t *testing.T) {
 	disk := copied(t, "talks", "base")
 	for _, f := range disk {

@@ -236,8 +236,8 @@ func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 	return w, nil
 }
 
-// contextOf is the context asked for: the user may shorten what the model allows (0: it does not say), or lengthen it at their own
-// risk.
+// contextOf is the context asked for: the user may shorten what the model allows (0: it does not say), or lengthen it at their
+// own risk.
 func contextOf(allows int, cfg *config.Config) int {
 	switch {
 	case cfg.ContextLength > 0:

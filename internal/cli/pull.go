@@ -103,8 +103,8 @@ func (p *puller) find(ctx context.Context) (*catalog.Source, error) {
 	return p.findNamed(ctx, "model", p.cfg.Model)
 }
 
-// findNamed finds the model that a flag has given a name. What is not on disk, or not all of it, is fetched if --pull says so or a
-// person agrees.
+// findNamed finds the model that a flag has given a name. What is not on disk, or not all of it, is fetched if --pull says so or
+// a person agrees.
 func (p *puller) findNamed(ctx context.Context, flag, model string) (*catalog.Source, error) {
 	src, err := findNamed(p.cfg, flag, model)
 	name := fetchable(model, err)

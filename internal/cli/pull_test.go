@@ -190,8 +190,8 @@ func TestPullBeforeServing(t *testing.T) {
 	}
 }
 
-// What does not fit into memory with 32,768 tokens, by its config.json, and what nothing here runs, is not fetched, unless that is
-// asked for; nothing is left behind.
+// What does not fit into memory with 32,768 tokens, by its config.json, and what nothing here runs, is not fetched, unless that
+// is asked for; nothing is left behind.
 func TestPullFits(t *testing.T) {
 	h := hubtest.New(t)
 	large := demoFiles(t)
