@@ -9,7 +9,7 @@ RACE     := ./internal/engine ./internal/embed ./internal/sched ./internal/kv ./
 VENV     := .venv
 TIME     ?= 30s
 
-.PHONY: help build run check fmt vet lint test race purego cross arm64 mlx mlx-overhead interop interop-npm fuzz fuzz-parsers schema-suite schema-beside generations calls demo-data quality quality-real bench soak hostile kill crash load browser bigfolder hub minilm golden size clean
+.PHONY: help build run check fmt vet lint test race purego cross arm64 mlx mlx-overhead interop interop-npm fuzz fuzz-parsers schema-suite schema-beside generations calls demo-data quality quality-real bench soak hostile prometheus kill crash load browser bigfolder hub minilm golden size clean
 
 help: ## what can be made
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -243,6 +243,11 @@ soak: build ## mixed load on the demo model for TIME (TIME=30s)
 
 hostile: build ## inputs whose cost others decide, each at a size and at twice that (TABLE=file takes the table as Markdown, RUN=regexp some of them)
 	go test ./interop/hostile -count=1 -timeout 0 -v $(if $(RUN),-run '$(RUN)') -hostile -hearth $(CURDIR)/bin/hearth $(if $(TABLE),-table $(abspath $(TABLE)))
+
+prometheus: build ## a real Prometheus (Debian: prometheus) scrapes the demo; every query of deploy/ has data, every alert a case in which it fires (TABLE=file)
+	promtool check config deploy/prometheus/prometheus.yml
+	promtool test rules deploy/prometheus/alerts_test.yml
+	go test ./interop/prometheus -count=1 -v -hearth $(CURDIR)/bin/hearth $(if $(TABLE),-table $(abspath $(TABLE)))
 
 kill: ## the process of a model is killed KILLS times under load of both protocols (KILLS=100)
 	go test ./internal/cli -run 'TestKill$$' -count=1 -timeout 0 -v -kills $(or $(KILLS),100)

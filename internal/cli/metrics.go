@@ -7,8 +7,10 @@ import (
 	"hearth/internal/catalog"
 	"hearth/internal/config"
 	"hearth/internal/console"
+	"hearth/internal/dialect"
 	"hearth/internal/engine"
 	"hearth/internal/metrics"
+	"hearth/internal/server"
 )
 
 // newMetrics is nil where nobody can ask for them.
@@ -17,7 +19,7 @@ func newMetrics(cfg *config.Config, models *catalog.Catalog) *metrics.Metrics {
 		return nil
 	}
 	v, c := buildVersion()
-	return metrics.New(metrics.Options{Version: v, Commit: c, VLLM: cfg.MetricsVLLM, Models: func() []metrics.Model {
+	return metrics.New(metrics.Options{Version: v, Commit: c, Reasons: server.Refusals(), VLLM: cfg.MetricsVLLM, Models: func() []metrics.Model {
 		var all []metrics.Model
 		for _, f := range models.Figures() {
 			all = append(all, measured(&f, time.Now()))
@@ -46,7 +48,7 @@ func measured(f *catalog.Figures, now time.Time) metrics.Model {
 		Computed: s.PromptTokens, Cached: c.Tokens, Restored: c.Disk.Tokens, Generated: s.GeneratedTokens, Preempted: s.Preempted, Queries: c.Queries, Hits: c.Hits,
 		Used: s.Used, Cache: c.Idle, Budget: s.Budget, PageTokens: s.PageTokens, Caches: c.Enabled, Entries: c.Entries, Sessions: c.Sessions,
 		Evicted: map[string]int64{"memory": c.Evicted.Memory, "limit": c.Evicted.Limit, "expired": c.Evicted.Expired, "cleared": c.Evicted.Cleared},
-		Loads:   int64(f.Loads), Failed: int64(f.Failed), LoadTime: f.Took().Seconds(), Repairs: f.Repairs()}
+		Loads:   int64(f.Loads), Failed: int64(f.Failed), LoadTime: f.Took().Seconds()}
 	if s.Page > 0 {
 		m.Pages = s.Budget / s.Page
 	}
@@ -57,7 +59,11 @@ func measured(f *catalog.Figures, now time.Time) metrics.Model {
 		m.Disk = &metrics.Disk{Entries: d.Entries, Bytes: d.Bytes, Max: d.Quota, Hits: d.Hits, Writes: d.Writes, Refused: d.Refused, Dropped: d.Dropped, Errors: d.Errors}
 	}
 	if w := f.Weights(); w != nil {
-		m.Weights = w.Model.Bytes
+		m.Weights, m.Repairs = w.Model.Bytes, map[string]int64{}
+		counted := f.Repairs()
+		for _, kind := range dialect.Repairs {
+			m.Repairs[string(kind)] = counted[string(kind)]
+		}
 		if _, starts := w.Process(); starts > 1 {
 			m.Restarts = int64(starts - 1)
 		}

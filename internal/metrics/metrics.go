@@ -21,6 +21,8 @@ type Options struct {
 	Version, Commit string
 	// Models gives the figures of all models, whenever somebody scrapes. nil: there are none.
 	Models func() []Model
+	// Reasons are those of Request.Refused that are told of before there is one, so that the first of them is seen to come.
+	Reasons []string
 	// VLLM adds the names of vLLM, which gateways and dashboards know, beside the own ones.
 	VLLM bool
 }
@@ -97,6 +99,9 @@ func New(o Options) *Metrics {
 	info.Set(1)
 	m.registry.MustRegister(info, m.inFlight, m.requests, m.refused, m.bounds, m.finished, m.hits, m.calls,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	for _, r := range o.Reasons {
+		m.refused.WithLabelValues(r)
+	}
 	if o.Models != nil {
 		m.registry.MustRegister(&models{of: o.Models})
 	}

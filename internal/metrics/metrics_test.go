@@ -1,12 +1,14 @@
 package metrics
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
 	"maps"
 	"net/http/httptest"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -150,5 +152,32 @@ func TestDocs(t *testing.T) {
 	}
 	if old != list.String() {
 		t.Errorf("%s lists other metrics than there are: go test ./internal/metrics -update", file)
+	}
+}
+
+// TestDeployed: dashboard and alerts ask for nothing that is not listed in docs/metrics.md.
+func TestDeployed(t *testing.T) {
+	listed, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"prometheus/alerts.yml", "prometheus/alerts_test.yml", "grafana/hearth.json"} {
+		b, err := os.ReadFile("../../deploy/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := regexp.MustCompile(`hearth_[a-z0-9_]+`).FindAllString(string(b), -1)
+		if len(names) < 5 || strings.HasSuffix(file, ".json") && !json.Valid(b) {
+			t.Errorf("%s: %d names, or no JSON", file, len(names))
+		}
+		for _, name := range names {
+			base := name
+			for _, end := range []string{"_bucket", "_sum", "_count"} {
+				base = strings.TrimSuffix(base, end)
+			}
+			if !strings.Contains(string(listed), "\n| `"+name+"` |") && !strings.Contains(string(listed), "\n| `"+base+"` |") {
+				t.Errorf("%s asks for %s, which is not there", file, name)
+			}
+		}
 	}
 }

@@ -3,9 +3,11 @@ package server
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
@@ -95,6 +97,9 @@ var refusals = map[chat.ErrorKind]string{
 	chat.Invalid: "invalid", chat.Unauthenticated: "unauthenticated", chat.Forbidden: "forbidden", chat.NotFound: "not_found", chat.TooLarge: "too_large",
 	chat.ContextLength: "context_length", chat.Overloaded: "overloaded", chat.RateLimited: "rate_limited",
 }
+
+// Refusals are those words.
+func Refusals() []string { return slices.Sorted(maps.Values(refusals)) }
 
 // refusal is why a call was refused: the bound it met, or the kind of the error; "": it was not.
 func refusal(info *wire.Info) string {
