@@ -158,7 +158,8 @@ func ask(prom, expr string) ([]sample, error) {
 	}), nil
 }
 
-// load is a round of requests of all kinds: streams and documents, tools, long prompts that come again, cancels, refusals, vectors.
+// load is a round of requests of all kinds: streams and documents, tools, long prompts that come again, cancels, refusals,
+// vectors.
 func load(server string) {
 	long := strings.Repeat("The quick brown fox jumps over the lazy dog. ", 40)
 	var wg sync.WaitGroup
