@@ -22,7 +22,8 @@ var layers = map[string][]string{
 	"bench": {"server", "wire", "wire/anthropic", "wire/openai", "chat", "catalog", "generate", "grammar", "grammar/jsonschema", "schema", "embed", "engine", "sched", "tier", "sample", "model",
 		"convert", "tokenizer", "backend", "backend/cpu", "kernel", "kv", "quant", "config", "console", "demo", "regular"},
 
-	"server":         {"wire", "chat", "config", "metrics"},
+	"server":         {"wire", "chat", "config", "metrics", "mcp"},
+	"mcp":            {"wire", "chat", "jsonc", "regular"},
 	"wire":           {"chat", "schema", "grammar", "grammar/jsonschema", "textform"},
 	"wire/anthropic": {"wire", "chat"},
 	"wire/openai":    {"wire", "chat"},
@@ -69,27 +70,28 @@ var layers = map[string][]string{
 // modules are the third-party modules the program and its tests may use, with the reason for each. A module that is
 // needed only by one of these is not listed.
 var modules = map[string]string{
-	"github.com/spf13/cobra":              "subcommands, help with examples, completion; one dependency (pflag), the field's standard",
-	"github.com/spf13/pflag":              "cobra's flags: the knob table registers on it directly",
-	"github.com/peterh/liner":             "line editing and history of the chat loop, small and portable; a full-screen library would be nineteen modules",
-	"github.com/pelletier/go-toml/v2":     "the settings file: errors with their line, no dependencies",
-	"github.com/dlclark/regexp2/v2":       "parses pre-tokenizer patterns, with the lookahead that the standard package's syntax lacks; its matcher only serves tests",
-	"github.com/klauspost/compress":       "request bodies in zstd, which Codex sends: bounded in window and memory, no dependencies; the standard package has gzip alone",
-	"github.com/coder/websocket":          "responses over WebSocket, which Codex asks for first: contexts bound each read and write, no dependencies; the standard library has none",
-	"modernc.org/sqlite":                  "stored responses: a real database that survives kill -9, without cgo; a key-value file would leave chains, owners and expiry to us",
-	"github.com/prometheus/client_golang": "/metrics: Prometheus' own client, whose format, escapes and process figures scrapers were tested with",
-	"golang.org/x/text":                   "Unicode normal forms of tokenizer files",
-	"golang.org/x/sys":                    "mmap, madvise, CPU features, file locks, free disk space",
-	"golang.org/x/term":                   "terminal detection and width",
-	"github.com/ebitengine/purego":        "opens libmlxc and calls it without cgo: linked on macOS, and by tests",
-	"github.com/google/go-cmp":            "test only: readable differences of nested values",
-	"github.com/rogpeppe/go-internal":     "test only: testscript and txtar for the command line and the wire cases",
-	"go.uber.org/goleak":                  "test only: no goroutine outlives an engine or a server",
+	"github.com/spf13/cobra":                 "subcommands, help with examples, completion; one dependency (pflag), the field's standard",
+	"github.com/spf13/pflag":                 "cobra's flags: the knob table registers on it directly",
+	"github.com/peterh/liner":                "line editing and history of the chat loop, small and portable; a full-screen library would be nineteen modules",
+	"github.com/pelletier/go-toml/v2":        "the settings file: errors with their line, no dependencies",
+	"github.com/dlclark/regexp2/v2":          "parses pre-tokenizer patterns, with the lookahead that the standard package's syntax lacks; its matcher only serves tests",
+	"github.com/klauspost/compress":          "request bodies in zstd, which Codex sends: bounded in window and memory, no dependencies; the standard package has gzip alone",
+	"github.com/coder/websocket":             "responses over WebSocket, which Codex asks for first: contexts bound each read and write, no dependencies; the standard library has none",
+	"github.com/modelcontextprotocol/go-sdk": "MCP's official SDK, for the client side of its transports and versions; it brings jsonschema-go, oauth2 and a JSON decoder, all without cgo",
+	"modernc.org/sqlite":                     "stored responses: a real database that survives kill -9, without cgo; a key-value file would leave chains, owners and expiry to us",
+	"github.com/prometheus/client_golang":    "/metrics: Prometheus' own client, whose format, escapes and process figures scrapers were tested with",
+	"golang.org/x/text":                      "Unicode normal forms of tokenizer files",
+	"golang.org/x/sys":                       "mmap, madvise, CPU features, file locks, free disk space",
+	"golang.org/x/term":                      "terminal detection and width",
+	"github.com/ebitengine/purego":           "opens libmlxc and calls it without cgo: linked on macOS, and by tests",
+	"github.com/google/go-cmp":               "test only: readable differences of nested values",
+	"github.com/rogpeppe/go-internal":        "test only: testscript and txtar for the command line and the wire cases",
+	"go.uber.org/goleak":                     "test only: no goroutine outlives an engine or a server",
 }
 
 // forbidden are standard packages that a layer must do without: the network stays above generate, the log above engine.
 var forbidden = map[string][]string{
-	"net/http": {"server", "wire", "wire/anthropic", "wire/openai", "wire/responses", "wire/wiretest", "cli", "bench", "hub", "hub/hubtest", "metrics"},
+	"net/http": {"server", "wire", "wire/anthropic", "wire/openai", "wire/responses", "wire/wiretest", "cli", "bench", "hub", "hub/hubtest", "metrics", "mcp"},
 	"log/slog": {"server", "cli"},
 	"log":      {},
 }

@@ -32,6 +32,7 @@ const (
 	BoundWhole        Bound = "whole"        // bytes of text that the tokenizer has to take as one
 	BoundTemplate     Bound = "template"     // steps, depth and bytes of rendering one prompt
 	BoundRunaway      Bound = "runaway"      // tokens of a reply that repeat one run and will not end; it ends as at its max tokens
+	BoundMCP          Bound = "mcp"          // calls, rounds or time of a reply whose tools are run here
 	BoundSchema       Bound = "schema"       // steps of comparing a reply with the schemas that it was asked to follow
 )
 

@@ -152,7 +152,7 @@ var foreignFlags = []struct{ server, flag, value, want string }{
 	{"vllm-mlx", "embedding-max-length", "auto", "embedding-max-length 0"},
 	{"vllm-mlx", "embedding-overflow-policy", "truncate", "embedding-overflow-policy truncate"},
 	{"vllm-mlx", "rerank-model", "demo", "rerank-model demo"},
-	{"vllm-mlx", "mcp-config", "mcp.json", "warning"},
+	{"vllm-mlx", "mcp-config", "mcp.json", "mcp-config mcp.json"},
 	{"vllm-mlx", "lazy-load-model", "", "warning"},
 	{"vllm-mlx", "auto-unload-idle-seconds", "600", "unprotected"},
 	{"vllm-mlx", "auto-unload-idle-seconds", "0", "nothing"},

@@ -19,6 +19,7 @@ import (
 	"hearth/internal/config"
 	"hearth/internal/console"
 	"hearth/internal/hub"
+	"hearth/internal/mcp"
 	"hearth/internal/server"
 	"hearth/internal/store"
 )
@@ -38,6 +39,8 @@ type serving struct {
 	models *catalog.Catalog
 	roots  *hub.Roots     // in which models on disk are looked for
 	store  *store.Store   // of responses
+	mcp    *mcp.Config    // nil: there are no MCP servers
+	host   *mcp.Host      // of those
 	token  string         // of who may manage the models
 	reload []func() error // what SIGHUP has a service read again
 
@@ -58,6 +61,7 @@ func (s *serving) serve(ctx context.Context) error {
 	}
 	s.find()
 	s.start(ctx)
+	defer s.stopMCP()
 	defer s.announce()()
 	return s.run(ctx, stop)
 }
@@ -77,6 +81,9 @@ func (s *serving) listen(ctx context.Context) (err error) {
 		if err := os.MkdirAll(s.cfg.DebugRequestDir, 0o700); err != nil {
 			return fmt.Errorf("make the folder for request summaries: %w", err)
 		}
+	}
+	if s.mcp, err = readMCP(s.cfg, s.stderr); err != nil {
+		return err
 	}
 	if s.metrics, err = listenMetrics(s.cfg); err != nil {
 		return err
@@ -134,6 +141,7 @@ func (s *serving) start(ctx context.Context) {
 	opts.Network = public(s.listeners)
 	opts.Encoders = s.models
 	opts.Manager, opts.Token = manager{s.cfg, s.roots, s.models}, s.token
+	s.startMCP(&opts)
 	if s.tells() {
 		opts.Perf = s.stderr
 	}

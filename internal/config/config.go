@@ -27,6 +27,7 @@ type Config struct {
 	OperatorKey    string
 	AllowedHosts   []string
 	AllowedOrigins []string
+	MCPConfig      string // a file of MCP servers; "": none
 
 	ConfigFile string // of settings; "": in the user's folder of them; off: none
 

@@ -114,7 +114,6 @@ var Foreigners = []Foreign{
 	{Flag: "timeout", Kind: Amount, Answer: Unprotected, Same: "0",
 		Doc: "no request is ended for the time it takes, only when its client leaves; --max-tokens-cap bounds the length of replies"},
 
-	{Flag: "mcp-config", Env: []string{"VLLM_MLX_MCP_CONFIG"}, Kind: Text, Answer: Warning, Doc: "no MCP server is started; clients that speak MCP bring their tools along"},
 	{Flag: "models-config", Kind: Text, Answer: Refusal, Doc: "the file is not read: one model is served, the one that MODEL names; --small-model adds a second"},
 	{Flag: "lazy-load-model", Kind: Switch, Answer: Warning, Doc: "the model is loaded at the start; requests wait until it is"},
 	{Flag: "lazy-load", Kind: Switch, Answer: Warning, Doc: "the model is loaded at the start; requests wait until it is"},

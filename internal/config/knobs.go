@@ -98,6 +98,10 @@ var Knobs = slices.Concat([]Knob{
 		Doc:  "web `origins` besides loopback whose pages may call the API, such as https://chat.example.com; * accepts all",
 		bind: func(c *Config) pflag.Value { return list(&c.AllowedOrigins) }},
 
+	{Flag: "mcp-config", Env: []string{"VLLM_MLX_MCP_CONFIG"}, Group: Access, Unset: "no MCP server is started",
+		Doc:  "`file` of MCP servers that are started and whose tools callers, and models for them, may have run here: JSON with mcpServers, as other programs have it, and in each the tools it allows (docs/mcp.md)",
+		bind: func(c *Config) pflag.Value { return text(&c.MCPConfig) }},
+
 	{Flag: "config", Also: []string{"config-file"}, Group: Model, Unset: "hearth/config.toml in the user's folder of settings",
 		Doc:  "`file` with settings, also for single models; off reads none",
 		bind: func(c *Config) pflag.Value { return text(&c.ConfigFile) }},

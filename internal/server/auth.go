@@ -57,7 +57,7 @@ func (s *Server) checkKey(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		if manages(r) && s.hasToken(r) { // whoever may read it is the operator
+		if s.manages(r) && s.hasToken(r) { // whoever may read it is the operator
 			wire.InfoFrom(r.Context()).Operator = true
 			next.ServeHTTP(w, r)
 			return

@@ -57,6 +57,8 @@ type Options struct {
 	// may read the state of this user's servers, and to pages that this server serves itself.
 	Manager Manager
 	Token   string
+	// MCP, if not nil, is what the routes under /v1/mcp/ are about. They want a key, or without Keys the Token.
+	MCP MCP
 
 	// Metrics, if not nil, counts all calls. They are served under /metrics, unless MetricsApart: then by ServeMetrics alone.
 	Metrics      *metrics.Metrics
@@ -158,6 +160,9 @@ func New(o Options) *Server {
 	if o.Metrics != nil && !o.MetricsApart {
 		mux.Handle(metricsPath, wire.Method(s.fail, http.MethodGet, s.scrape))
 	}
+	if o.MCP != nil {
+		s.mountMCP(mux, wo)
+	}
 	s.routes.mux = mux
 	mux.Handle("/{$}", wire.Method(s.fail, http.MethodGet, s.root))
 	mux.HandleFunc("/", s.notFound)
@@ -231,7 +236,15 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, e *chat.Error) {
 }
 
 func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
-	s.fail(w, r, &chat.Error{Kind: chat.NotFound, Code: "not_found", Msg: "there is nothing at " + clip(r.Method) + " " + clip(r.URL.Path)})
+	msg := "there is nothing at " + clip(r.Method) + " " + clip(r.URL.Path)
+	if ofMCP(r) {
+		if s.o.MCP == nil {
+			msg += ": start hearth with --mcp-config FILE to have MCP servers"
+		} else {
+			msg += ": there are GET /v1/mcp/servers, GET /v1/mcp/tools and POST /v1/mcp/execute"
+		}
+	}
+	s.fail(w, r, &chat.Error{Kind: chat.NotFound, Code: "not_found", Msg: msg})
 }
 
 func (s *Server) root(w http.ResponseWriter, r *http.Request) {

@@ -62,14 +62,27 @@ func (g guard) sure(header string) bool {
 
 // giveCookie gives the token to pages of this server.
 func (s *Server) giveCookie(w http.ResponseWriter, r *http.Request) {
-	if s.o.Token == "" || s.o.Manager == nil || len(s.keys) > 0 || !s.guard.sure(r.Host) || !sameOrigin(r) {
+	if s.o.Token == "" || len(s.keys) > 0 || !s.guard.sure(r.Host) || !sameOrigin(r) {
 		return
 	}
-	http.SetCookie(w, &http.Cookie{Name: tokenCookie, Value: s.o.Token, Path: managePrefix, HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	give := func(path string) {
+		http.SetCookie(w, &http.Cookie{Name: tokenCookie, Value: s.o.Token, Path: path, HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	}
+	if s.o.Manager != nil {
+		give(managePrefix)
+	}
+	if s.o.MCP != nil {
+		give("/v1" + mcpPath)
+	}
 }
 
 // manages reports requests for the routes that want more than to come from this machine.
-func manages(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, managePrefix) }
+func (s *Server) manages(r *http.Request) bool {
+	return strings.HasPrefix(r.URL.Path, managePrefix) || s.o.MCP != nil && ofMCP(r)
+}
+
+// noToken is what callers are told who have none.
+const noToken = "this needs the token that the server made when it started, as Authorization: Bearer; hearth ls, ps, load and stop find it themselves, and docs/manage.md says where it stands"
 
 // checkManage refuses callers of these routes who show neither the token, nor its cookie, nor a key where there are some. It
 // comes before the guard: whoever has none of them is told no more than that. Preflights, which cannot have any, are the
@@ -77,11 +90,11 @@ func manages(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, manage
 func (s *Server) checkManage(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		preflights := r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != ""
-		if len(s.keys) > 0 || !manages(r) || preflights || s.hasToken(r) || s.hasCookie(r) {
+		if len(s.keys) > 0 || !s.manages(r) || preflights || s.hasToken(r) || s.hasCookie(r) {
 			next.ServeHTTP(w, r)
 			return
 		}
-		s.refuse(w, r, "", "this needs the token that the server made when it started, as Authorization: Bearer; hearth ls, ps, load and stop find it themselves")
+		s.refuse(w, r, "", noToken)
 	})
 }
 
