@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
-	"strings"
 	"syscall"
 	"time"
 
@@ -118,21 +117,6 @@ func responseStore(cfg *config.Config, warn func(line string)) *store.Store {
 		o.Archive = "" // what is to end with the server does not go to a file
 	}
 	return store.New(o)
-}
-
-// stored says where text of clients is kept.
-func stored(cfg *config.Config) string {
-	switch store.Mode(cfg.Store) {
-	case store.Off:
-		return "responses: not stored"
-	case store.Memory:
-		return "responses: stored in memory, and end with the server"
-	}
-	line := "responses: stored in " + cfg.StoreFolder()
-	if cfg.ArchiveFolder() != "" && cfg.ConversationTTL > 0 {
-		line += fmt.Sprintf(", archived after %s in %s", strings.TrimSuffix(strings.TrimSuffix(cfg.ConversationTTL.String(), "0s"), "0m"), cfg.ArchiveFolder())
-	}
-	return line + "; --store memory and --store off do not"
 }
 
 // start serves until ctx ends, and loads.

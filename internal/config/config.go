@@ -91,6 +91,7 @@ type Config struct {
 	HostedTools      string                     // drop, refuse
 	MaxSockets       int                        // WebSockets that may be open
 	Store            string                     // disk, memory, off
+	Private          bool                       // what is said stays in memory; see keepPrivate
 	StoreDir         string                     // "": in the user's data folder; see StoreFolder
 	ResponsesTTL     time.Duration              // 0: for ever
 	ConversationTTL  time.Duration              // 0: they do not expire

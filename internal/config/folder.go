@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"path/filepath"
 	"runtime"
 )
@@ -23,6 +24,35 @@ func (c *Config) findPrefixFolder(env Env) string {
 		return ""
 	}
 	return filepath.Join(base, "hearth", "prefix-cache")
+}
+
+// keepPrivate replaces all settings by which text of prompts or replies would outlive the process.
+func (c *Config) keepPrivate() {
+	if c.Store == "disk" {
+		c.overrule("store", "memory")
+	}
+	for _, flag := range []string{"prefix-cache-dir", "conversation-archive"} {
+		c.overrule(flag, "off")
+	}
+	c.overrule("log-prompts", "false")
+}
+
+// overrule sets a knob to what --private wants of it, and notes where something else was said.
+func (c *Config) overrule(flag, value string) {
+	for i := range Knobs {
+		k := &Knobs[i]
+		if k.Flag != flag {
+			continue
+		}
+		v := k.bind(c)
+		if said := v.String(); c.origin[flag] != "" && said != value {
+			c.overruled = append(c.overruled, fmt.Sprintf("--private, from %s, comes before %s %s, from %s", c.origin["private"], flag, said, c.origin[flag]))
+		}
+		if err := v.Set(value); err != nil {
+			panic(err)
+		}
+		c.origin[flag] = c.origin["private"]
+	}
 }
 
 // ModelFolders are the folders in which models are looked for besides the Hugging Face cache: those that the user names, and

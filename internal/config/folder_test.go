@@ -1,8 +1,10 @@
 package config
 
 import (
+	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 )
 
@@ -38,5 +40,30 @@ func TestPrefixCacheFolder(t *testing.T) {
 	}
 	if Default().PrefixCacheFolder() != "" {
 		t.Error("a configuration that nobody loaded names a folder")
+	}
+}
+
+// --private comes before whatever would put text on the disk, and says where that was asked for.
+func TestPrivate(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "c.toml")
+	if err := os.WriteFile(file, []byte("private = true\nstore = \"disk\"\nprefix-cache-dir = \"/kv\"\nlog-prompts = true\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg, warns, err := load(t, map[string]string{"HOME": "/u"}, "--config", file, "--conversation-archive=/logs", "--store-dir=/data")
+	if err != nil || warns != nil {
+		t.Fatal(err, warns)
+	}
+	if cfg.Store != "memory" || cfg.PrefixCacheFolder() != "" || cfg.ArchiveFolder() != "" || cfg.LogPrompts {
+		t.Errorf("store %s, cache %q, archive %q, prompts in the log %t", cfg.Store, cfg.PrefixCacheFolder(), cfg.ArchiveFolder(), cfg.LogPrompts)
+	}
+	said := strings.Join(cfg.Overruled(), "\n")
+	for _, want := range []string{"--private, from " + file + ":1, comes before store disk, from " + file + ":2",
+		"prefix-cache-dir /kv", "conversation-archive /logs, from --conversation-archive", "log-prompts true"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("%q is not in\n%s", want, said)
+		}
+	}
+	if cfg, _, err := load(t, nil, "--private", "--store=off"); err != nil || cfg.Store != "off" || cfg.Overruled() != nil {
+		t.Errorf("store %s, %q, %v", cfg.Store, cfg.Overruled(), err)
 	}
 }

@@ -104,6 +104,9 @@ func (c *Config) Load(fs *pflag.FlagSet, env Env, warn func(string)) error {
 	if err := c.readKeys(); err != nil {
 		return err
 	}
+	if c.Private {
+		c.keepPrivate()
+	}
 	if fs.Lookup("prefix-cache-dir") != nil {
 		c.prefixFolder = c.findPrefixFolder(env)
 	}
