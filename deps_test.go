@@ -31,7 +31,7 @@ var layers = map[string][]string{
 	"wire/wiretest":  {"wire", "chat"},
 	"store":          {"regular"},
 	"catalog":        {"chat", "hub", "dialect", "generate", "embed", "engine", "remote", "model", "tokenizer", "backend", "kv", "config", "demo", "script", "tier", "regular", "budget", "sysmem"},
-	"embed":          {"chat", "tokenizer", "model", "backend", "watchdog"},
+	"embed":          {"chat", "tokenizer", "model", "backend", "watchdog", "budget"},
 	"script":         {"chat", "generate", "tokenizer", "engine", "kv", "regular"},
 	"generate":       {"callform", "chat", "jinja", "tokenizer", "dialect", "transcript", "grammar", "grammar/jsonschema", "textform", "schema", "engine", "sample", "regular", "jsonc"},
 	"dialect":        {"schema"},
@@ -41,7 +41,7 @@ var layers = map[string][]string{
 
 	"engine/enginetest": {"engine", "model", "backend", "backend/cpu", "quant"},
 	"engine":            {"sched", "kv", "tier", "sample", "model", "backend", "watchdog", "budget"},
-	"remote":            {"engine", "sample", "kv", "backend", "watchdog"},
+	"remote":            {"engine", "sample", "kv", "backend", "watchdog", "budget"},
 	"tier":              {"kv", "regular"},
 	"sched":             {"kv"},
 	"model":             {"nn", "backend", "quant", "safetensors", "regular", "jsonc", "chat"},

@@ -58,7 +58,7 @@ func Reserve(total int64) int64 { return min(total/16, 4<<30) }
 
 // Machine is a machine's memory, and who has what of it. Methods may be called from any goroutine.
 //
-// Invariants: the shares' sum never grows beyond the capacity; nobody's callback is called with the lock held; a share that has
+// Invariants: the shares' sum never grows beyond the capacity, nor that of a device's beyond its own; nobody's callback is called with the lock held; a share that has
 // been told to unload is told once.
 type Machine struct {
 	read    Readers
@@ -66,14 +66,25 @@ type Machine struct {
 	run     func(func()) // runs a callback, outside the lock
 
 	mu      sync.Mutex
-	shares  []*Share // in order of their last use, the least recent first
+	shares  []*Share         // in order of their last use, the least recent first
+	devices map[string]int64 // bytes that all with Claim.Device may have together
 	changed chan struct{}
 	asking  int // calls of Ask that wait
 }
 
 // New makes a machine of which reserve bytes are left to the system; see Reserve.
 func New(r Readers, reserve int64) *Machine {
-	return &Machine{read: r, reserve: reserve, changed: make(chan struct{}), run: func(f func()) { go f() }}
+	return &Machine{read: r, reserve: reserve, devices: map[string]int64{}, changed: make(chan struct{}), run: func(f func()) { go f() }}
+}
+
+// SetDevice says how many bytes of the machine's memory a device can use, such as a GPU by its wired limit: those with that
+// Claim.Device never have more together. 0: it is not known, and only the machine's memory counts.
+func (m *Machine) SetDevice(name string, bytes int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.devices[name] = bytes; bytes <= 0 {
+		delete(m.devices, name)
+	}
 }
 
 // Capacity is what all models may have together, Unknown where the machine does not tell its memory.
@@ -88,7 +99,9 @@ func (m *Machine) Capacity() int64 {
 type Claim struct {
 	Name string // in errors and lists
 	Use
-	Pinned bool // it never goes
+	Pinned bool   // it never goes
+	Device string // whose memory all of it is as well; see Machine.SetDevice
+	Apart  bool   // another process has the memory: Readers.Private does not count it
 	// Unload ends a model that nobody uses and closes its share. It is called once, on a goroutine of its own; Share.Begin is
 	// refused from then on. nil: as Pinned.
 	Unload func()
@@ -98,6 +111,18 @@ type Claim struct {
 	// Wake is called when a Share.Grow that was told to Wait may be tried again. It must not wait.
 	Wake func()
 }
+
+// Holding is a Share as the model sees that has it, in this process or in another one.
+type Holding interface {
+	Use() Use
+	Grow(least, most Use) (Use, Answer)
+	Give(u Use)
+	SetSpare(bytes int64)
+	Short(u Use) *ShortError
+	Listen(shrink func(bytes int64), wake func())
+}
+
+var _ Holding = (*Share)(nil)
 
 // Share is what one model has.
 type Share struct {
@@ -120,7 +145,7 @@ func (m *Machine) Ask(ctx context.Context, c Claim) (*Share, error) {
 		if waiting {
 			m.asking--
 		}
-		a, relief := m.find(nil, c.Sum())
+		a, relief := m.find(nil, c.Device, c.Sum())
 		if a == Yes {
 			m.shares = append(m.shares, s)
 			m.mu.Unlock()
@@ -157,20 +182,39 @@ const (
 
 func (a Answer) String() string { return [...]string{"yes", "wait", "never"}[a] }
 
-// find looks for n bytes for s, nil for somebody new, and says what has to happen before they are there. The lock is held. What
-// other programs have taken counts for somebody new alone: who runs was promised more than it has, and is told of pressure.
-func (m *Machine) find(s *Share, n int64) (Answer, []func()) {
-	free := m.unpromised()
+// find looks for n bytes for s, nil for somebody new, who has a device or none, and says what has to happen before they are
+// there. The lock is held. What other programs have taken counts for somebody new alone: who runs was promised more than it has,
+// and is told of pressure.
+func (m *Machine) find(s *Share, device string, n int64) (Answer, []func()) {
+	free := m.unpromised("")
 	if s == nil {
 		free = m.free()
 	}
+	answer, lacks := m.look(s, "", free, n)
+	if _, ok := m.devices[device]; !ok || answer == Never {
+		return answer, m.relief(s, "", lacks)
+	}
+	a, lacksThere := m.look(s, device, m.unpromised(device), n)
+	if answer = max(answer, a); a == Never {
+		return Never, nil
+	}
+	calls := m.relief(s, device, lacksThere)
+	if _, lacks = m.look(s, "", free, n); answer == Wait { // what goes from the device goes from the machine as well
+		calls = append(calls, m.relief(s, "", lacks)...)
+	}
+	return answer, calls
+}
+
+// look is find in the machine's memory, or that of a device, of which so many bytes are free. lacks is what has to go first, 0
+// where nothing would help, or enough is on its way.
+func (m *Machine) look(s *Share, device string, free, n int64) (a Answer, lacks int64) {
 	if n <= free {
-		return Yes, nil
+		return Yes, 0
 	}
 	most, now, pending := free, free, int64(0)
 	for _, o := range m.shares {
 		switch {
-		case o == s:
+		case o == s || !o.in(device):
 		case o.gone:
 			most, pending = most+o.use.Sum(), pending+o.use.Sum()
 		case o.stays():
@@ -185,24 +229,28 @@ func (m *Machine) find(s *Share, n int64) (Answer, []func()) {
 	}
 	switch {
 	case n > most:
-		return Never, nil
+		return Never, 0
 	case n <= free+pending || n > now+pending:
-		return Wait, nil
+		return Wait, 0
 	}
-	return Wait, m.relief(s, n-free-pending)
+	return Wait, n - free - pending
 }
 
-// relief tells idle models to go, and then prompt caches to shrink, until they will have given n bytes.
-func (m *Machine) relief(s *Share, n int64) (calls []func()) {
+// in reports whether a share has memory of a device; all have of the machine.
+func (s *Share) in(device string) bool { return device == "" || s.claim.Device == device }
+
+// relief tells idle models to go, and then prompt caches to shrink, until they will have given n bytes of a device, or of the
+// machine.
+func (m *Machine) relief(s *Share, device string, n int64) (calls []func()) {
 	for _, o := range m.shares {
-		if n > 0 && o != s && !o.gone && !o.stays() && o.users == 0 {
+		if n > 0 && o != s && o.in(device) && !o.gone && !o.stays() && o.users == 0 {
 			n -= o.use.Sum() - o.asked
 			o.gone = true
 			calls = append(calls, o.claim.Unload)
 		}
 	}
 	for _, o := range m.shares {
-		if n > 0 && o != s && !o.gone {
+		if n > 0 && o != s && o.in(device) && !o.gone {
 			calls = append(calls, o.shrink(&n))
 		}
 	}
@@ -224,23 +272,41 @@ func (s *Share) shrink(n *int64) func() {
 func (s *Share) stays() bool { return s.claim.Pinned || s.claim.Unload == nil }
 
 // free is what nobody has been promised, and the machine has: what is available to programs now, less what was promised here and
-// has not been touched yet.
+// has not been touched yet. What was promised to other processes counts as touched.
 func (m *Machine) free() int64 {
-	free := m.unpromised()
+	free := m.unpromised("")
 	if available := read(m.read.Available); available > 0 {
 		if private := read(m.read.Private); private > 0 {
-			available -= max(m.promised()-private, 0)
+			available -= max(m.promised(func(s *Share) bool { return !s.claim.Apart })-private, 0)
 		}
 		free = min(free, available)
 	}
 	return max(free, 0)
 }
 
-func (m *Machine) unpromised() int64 { return m.Capacity() - m.promised() }
+// unpromised is what nobody has been promised of a device, or of the machine.
+func (m *Machine) unpromised(device string) int64 {
+	most := m.Capacity()
+	if device != "" {
+		most = m.devices[device]
+	}
+	return most - m.promised(func(s *Share) bool { return s.in(device) })
+}
 
-func (m *Machine) promised() (n int64) {
+func (m *Machine) promised(which func(*Share) bool) (n int64) {
 	for _, s := range m.shares {
-		n += s.use.Sum()
+		if which(s) {
+			n += s.use.Sum()
+		}
+	}
+	return n
+}
+
+// room is what nobody has been promised for who runs, of the machine and its device.
+func (s *Share) room() int64 {
+	n := s.m.unpromised("")
+	if _, ok := s.m.devices[s.claim.Device]; ok {
+		n = min(n, s.m.unpromised(s.claim.Device))
 	}
 	return n
 }
@@ -280,10 +346,10 @@ func (s *Share) change(f func()) {
 // wait: it gives what it got, all or nothing, and after Wait calls Claim.Wake.
 func (s *Share) Grow(least, most Use) (Use, Answer) {
 	s.m.mu.Lock()
-	if n := most.Sum(); n > least.Sum() && n <= s.m.unpromised() && s.m.asking == 0 {
+	if n := most.Sum(); n > least.Sum() && n <= s.room() && s.m.asking == 0 {
 		least = most
 	}
-	a, calls := s.m.find(s, least.Sum())
+	a, calls := s.m.find(s, s.claim.Device, least.Sum())
 	switch a {
 	case Yes:
 		s.use = s.use.plus(least)
@@ -426,7 +492,8 @@ func (m *Machine) Press(l Level) {
 
 // Held is what one share has, for lists.
 type Held struct {
-	Name string
+	Name   string
+	Device string
 	Use
 	Spare  int64 // of State: only the prompt cache holds it
 	Users  int
@@ -443,16 +510,20 @@ func (m *Machine) Shares() []Held {
 func (m *Machine) held(but *Share) (all []Held) {
 	for _, s := range m.shares {
 		if s != but {
-			all = append(all, Held{s.claim.Name, s.use, s.spare, s.users, s.stays()})
+			all = append(all, Held{s.claim.Name, s.claim.Device, s.use, s.spare, s.users, s.stays()})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Held) int { return cmp.Compare(b.Sum(), a.Sum()) })
 	return all
 }
 
-// Free is what nobody has been promised.
-func (m *Machine) Free() int64 {
+// Free is what nobody has been promised, and somebody new with such a device, "" for none, could have.
+func (m *Machine) Free(device string) int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.free()
+	free := m.free()
+	if _, ok := m.devices[device]; ok {
+		free = max(min(free, m.unpromised(device)), 0)
+	}
+	return free
 }

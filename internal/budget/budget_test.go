@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,7 +23,8 @@ var update = flag.Bool("update", false, "rewrite the expected outputs in testdat
 //
 //	machine total=N [reserve=N] [available=N] [private=N]
 //	memory [available=N] [private=N]    what the machine says from now on
-//	load NAME [weights=N] [state=N] [step=N] [pinned]
+//	device NAME N     a device of that name can use N MiB
+//	load NAME [weights=N] [state=N] [step=N] [pinned] [on=DEVICE] [apart]
 //	                  says yes, or why not; who has to wait is loaded as soon as it can be
 //	cancel NAME       it does not want to be loaded any more
 //	use NAME / end NAME   somebody uses it, and has done
@@ -109,8 +111,13 @@ func (sc *script) check(line string) {
 	if sc.m == nil {
 		return
 	}
-	if n := sc.m.promised(); n > sc.m.Capacity() {
-		sc.t.Fatalf("%s: %d MiB are promised of %d", line, n>>20, sc.m.Capacity()>>20)
+	if n := sc.m.unpromised(""); n < 0 {
+		sc.t.Fatalf("%s: %d MiB are promised above %d", line, -n>>20, sc.m.Capacity()>>20)
+	}
+	for d := range sc.m.devices {
+		if n := sc.m.unpromised(d); n < 0 {
+			sc.t.Fatalf("%s: %d MiB are promised above what %s has", line, -n>>20, d)
+		}
 	}
 	for _, s := range sc.m.shares {
 		if s.spare > s.use.State || s.asked > s.spare || s.users < 0 {
@@ -121,11 +128,13 @@ func (sc *script) check(line string) {
 
 func (sc *script) do(words []string) {
 	arg := map[string]int64{}
-	name := ""
+	name, device := "", ""
 	for i, w := range words[1:] {
 		k, v, ok := strings.Cut(w, "=")
 		n, err := strconv.ParseInt(v, 10, 64)
 		switch {
+		case k == "on":
+			device = v
 		case ok && err == nil:
 			arg[k] = n << 20
 		case ok:
@@ -144,7 +153,9 @@ func (sc *script) do(words []string) {
 	case "memory":
 		sc.available, sc.private = arg["available"], arg["private"]
 	case "load":
-		sc.load(name, use, arg["pinned"] > 0)
+		sc.load(Claim{Name: name, Use: use, Pinned: arg["pinned"] > 0, Device: device, Apart: arg["apart"] > 0})
+	case "device":
+		sc.m.SetDevice(name, sc.mib(words[2]))
 	case "cancel":
 		sc.cancel[name]()
 	case "use":
@@ -169,18 +180,17 @@ func (sc *script) do(words []string) {
 	case "give":
 		s.Give(use)
 	case "spare":
-		n, err := strconv.ParseInt(words[2], 10, 64)
-		if err != nil {
-			sc.t.Fatal(err)
-		}
-		s.SetSpare(n << 20)
+		s.SetSpare(sc.mib(words[2]))
 	case "gone":
 		s.Close()
 	case "press":
 		i := slices.IndexFunc([]Level{Enough, Short, Critical}, func(l Level) bool { return l.String() == name })
 		sc.m.Press(Level(i))
 	case "state":
-		sc.print("free %d of %d", sc.m.Free()>>20, sc.m.Capacity()>>20)
+		sc.print("free %d of %d", sc.m.Free("")>>20, sc.m.Capacity()>>20)
+		for _, d := range slices.Sorted(maps.Keys(sc.m.devices)) {
+			sc.print("%s free %d of %d", d, sc.m.Free(d)>>20, sc.m.devices[d]>>20)
+		}
 		for _, h := range sc.m.Shares() {
 			sc.print("%s %d+%d+%d spare %d users %d", h.Name, h.Weights>>20, h.State>>20, h.Scratch>>20, h.Spare>>20, h.Users)
 		}
@@ -202,14 +212,22 @@ func (sc *script) machine(arg map[string]int64) {
 	sc.shares, sc.ends, sc.cancel = map[string]*Share{}, map[string][]func(){}, map[string]func(){}
 }
 
-func (sc *script) load(name string, use Use, pinned bool) {
-	ctx, cancel := context.WithCancel(sc.t.Context())
-	sc.cancel[name] = cancel
-	c := Claim{Name: name, Use: use, Pinned: pinned,
-		Unload: func() { sc.print("unload %s", name) },
-		Shrink: func(n int64) { sc.print("shrink %s by %d", name, n>>20) },
-		Wake:   func() { sc.print("wake %s", name) },
+// mib reads a number of MiB.
+func (sc *script) mib(text string) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		sc.t.Fatal(err)
 	}
+	return n << 20
+}
+
+func (sc *script) load(c Claim) {
+	ctx, cancel := context.WithCancel(sc.t.Context())
+	name := c.Name
+	sc.cancel[name] = cancel
+	c.Unload = func() { sc.print("unload %s", name) }
+	c.Shrink = func(n int64) { sc.print("shrink %s by %d", name, n>>20) }
+	c.Wake = func() { sc.print("wake %s", name) }
 	done := false
 	go func() {
 		s, err := sc.m.Ask(ctx, c)
@@ -242,7 +260,7 @@ func TestUnknownMachine(t *testing.T) {
 		t.Errorf("%v, %+v", a, got)
 	}
 	s.Close()
-	if m.Free() != Unknown {
-		t.Errorf("%d are free, want %d", m.Free(), int64(Unknown))
+	if m.Free("") != Unknown {
+		t.Errorf("%d are free, want %d", m.Free(""), int64(Unknown))
 	}
 }

@@ -2,6 +2,7 @@ package budget
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -9,17 +10,32 @@ import (
 type ShortError struct {
 	Name      string
 	Need      Use
-	Free      int64 // bytes
+	Device    string // where Free and Capacity are; "": the machine
+	Free      int64  // bytes
 	Capacity  int64
 	Reserve   int64 // left to the system, not in Capacity
 	Available int64 // what the system says is left to programs; 0: not known
 	Others    []Held
 }
 
+// Lacks says why somebody new with a device, "" for none, cannot have so many bytes.
+func (m *Machine) Lacks(name, device string, bytes int64) *ShortError {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.short(&Share{m: m, claim: Claim{Name: name, Device: device}}, Use{Weights: bytes})
+}
+
 // short says what s lacks. The lock is held.
 func (m *Machine) short(s *Share, need Use) *ShortError {
-	return &ShortError{Name: s.claim.Name, Need: need, Free: m.free(), Capacity: m.Capacity(), Reserve: m.reserve,
+	e := &ShortError{Name: s.claim.Name, Need: need, Free: m.free(), Capacity: m.Capacity(), Reserve: m.reserve,
 		Available: read(m.read.Available), Others: m.held(s)}
+	if most, ok := m.devices[s.claim.Device]; ok {
+		if free := max(m.unpromised(s.claim.Device), 0); free < e.Free {
+			e.Device, e.Free, e.Capacity, e.Reserve = s.claim.Device, free, most, 0
+			e.Others = slices.DeleteFunc(e.Others, func(h Held) bool { return h.Device != s.claim.Device })
+		}
+	}
+	return e
 }
 
 func (e *ShortError) Error() string {
@@ -38,6 +54,9 @@ func (e *ShortError) Error() string {
 		fmt.Fprintf(&b, " (%s)", strings.Join(parts, ", "))
 	}
 	fmt.Fprintf(&b, ", and %s of %s are free", Size(e.Free), Size(e.Capacity))
+	if e.Device != "" {
+		b.WriteString(" on the GPU")
+	}
 	for i, h := range e.Others {
 		if i == named {
 			fmt.Fprintf(&b, ", %d more models the rest", len(e.Others)-i)
@@ -72,6 +91,9 @@ func (e *ShortError) Hint() string {
 	}
 	if e.Need.Sum() <= e.Free+e.Reserve && e.Reserve > 0 {
 		w = append(w, fmt.Sprintf("leave the system less than the %s of --os-reserve", Size(e.Reserve)))
+	}
+	if e.Device != "" {
+		w = append(w, "let the GPU use more of the machine's memory")
 	}
 	if e.Available > 0 && e.Available < e.Need.Sum() && e.Need.Sum() <= e.Capacity {
 		w = append(w, "close other programs: they leave "+Size(e.Available))

@@ -544,7 +544,7 @@ func TestShareOfModel(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if n := bs.Memory.Free(); n != total {
+	if n := bs.Memory.Free(""); n != total {
 		t.Errorf("%d bytes are free of %d", n, total)
 	}
 	total = 1 << 20

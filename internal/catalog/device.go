@@ -17,6 +17,14 @@ func deviceRoom(be backend.Backend, cfg *config.Config, weights int64) (int64, e
 	return d.Room(weights, cfg.PrefillStepSize)
 }
 
+// limitOf is what a backend's device may use of the machine's memory, 0 where it has none or does not tell.
+func limitOf(be backend.Backend) int64 {
+	if d, ok := be.(backend.Device); ok {
+		return d.Memory().Limit
+	}
+	return 0
+}
+
 // onDevice lowers a budget for keys and values to what the device has room for, unless the user asked for it by name.
 func onDevice(be backend.Backend, cfg *config.Config, weights, budget int64) (int64, error) {
 	room, err := deviceRoom(be, cfg, weights)

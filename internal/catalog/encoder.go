@@ -24,7 +24,7 @@ type Encoder struct {
 	checkpoint *model.Checkpoint
 	backend    backend.Backend
 	away       *remote.Encoder // in the place of backend, where the model runs in another process
-	share      *budget.Share   // nil: it has none
+	holding    holding
 	runs       Runs
 	took       time.Duration
 }
@@ -81,10 +81,7 @@ func (e *Encoder) open(ctx context.Context, src *Source, cfg *config.Config, id 
 		MaxTokens: cfg.EmbeddingMaxLength, Truncate: cfg.EmbeddingOverflow == "truncate",
 		StepRows: embed.StepRows, MaxWaiting: cfg.MaxQueue,
 	}
-	if e.share, err = bs.ask(src, budget.Use{Weights: WeightBytes(src.FS)}); err != nil {
-		return nil, err
-	}
-	if err := e.place(src, cfg, bs, p, &c); err != nil {
+	if err := e.place(ctx, src, cfg, bs, p, &c); err != nil {
 		return nil, err
 	}
 	c.Info = chat.Model{ID: id, Path: src.Path, Created: src.Created, Description: e.model.Description}
@@ -95,36 +92,46 @@ func (e *Encoder) open(ctx context.Context, src *Source, cfg *config.Config, id 
 }
 
 // place loads the weights where they are to run: in a process of their own, or here.
-func (e *Encoder) place(src *Source, cfg *config.Config, bs Backends, p model.Pooling, c *embed.Config) (err error) {
-	away, left, err := bs.elsewhere(cfg, func(name string) error { return e.openAway(bs.Workers, src, cfg, name, p) })
+func (e *Encoder) place(ctx context.Context, src *Source, cfg *config.Config, bs Backends, p model.Pooling, c *embed.Config) (err error) {
+	away, left, err := bs.elsewhere(cfg, func(name string) error { return e.openAway(ctx, bs, src, cfg, name, p) })
 	if err != nil {
 		return err
 	}
 	if away {
-		c.Model, c.Away = e.model, func(b *backend.Batch) ([]float32, error) { return e.away.Forward(context.Background(), b) }
+		c.Model, c.Away = e.model, e.away.Forward
 		return nil
 	}
 	if e.backend, err = left.open(cfg); err != nil {
 		return err
 	}
 	c.Stuck = left.stuck(src.ID)
-	o := encoderOptions(src, cfg, e.backend, p)
-	c.Model, err = e.checkpoint.LoadEncoder(e.backend, o, p)
-	e.model, c.Backend = c.Model, e.backend
-	e.runs = encoderRuns(e.backend, o)
+	e.model, c.Memory, e.runs, err = loadEncoder(src, e.checkpoint, cfg, e.backend, p, left, &e.holding)
+	c.Model, c.Backend = e.model, e.backend
 	return err
 }
 
-// encoderOptions are how one of such a use is loaded on be.
-func encoderOptions(src *Source, cfg *config.Config, be backend.Backend, p model.Pooling) backend.Options {
+// loadEncoder loads a model of such a use on be, in this process.
+func loadEncoder(src *Source, c *model.Checkpoint, cfg *config.Config, be backend.Backend, p model.Pooling, bs Backends, h *holding) (m *model.Encoder, steps *embed.Memory, r Runs, err error) {
 	o := Options(src, cfg, p.Kind, be.Caps())
 	o.Mapped = cfg.LowMemory != nil && *cfg.LowMemory
-	return o
-}
-
-// encoderRuns is how one that was loaded with such options runs on be.
-func encoderRuns(be backend.Backend, o backend.Options) Runs {
-	return Runs{be.Name(), o.Precision, o.Precision.VectorRounding(be.Caps())}
+	r = Runs{be.Name(), o.Precision, o.Precision.VectorRounding(be.Caps())}
+	if err = h.take(bs, src, be, WeightBytes(src.FS)); err != nil {
+		return nil, nil, r, err
+	}
+	if m, err = c.LoadEncoder(be, o, p); err != nil {
+		return nil, nil, r, err
+	}
+	if err = h.settle(src, be, o.Mapped); err != nil {
+		return m, nil, r, err
+	}
+	limit, err := embed.Limit(m, cfg.EmbeddingMaxLength)
+	if err == nil {
+		steps, err = embed.NewMemory(m, be, h.Holding, limit)
+	}
+	if short := (*budget.ShortError)(nil); errors.As(err, &short) {
+		err = tooLarge(src, short)
+	}
+	return m, steps, r, err
 }
 
 // fit turns what a folder is for into kind, which is wanted of it, where that can be.
@@ -180,8 +187,6 @@ func (e *Encoder) close() error {
 	if e.checkpoint != nil {
 		errs = append(errs, e.checkpoint.Close())
 	}
-	if e.share != nil {
-		e.share.Close()
-	}
+	e.holding.close()
 	return errors.Join(errs...)
 }

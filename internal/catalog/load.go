@@ -30,12 +30,15 @@ type Backends struct {
 	Open    map[string]Opener
 	Auto    []string
 	Workers *Workers // nil: all models run in this process
-	// Memory is this machine's: models in this process have shares of it. nil: each takes what its own settings say.
+	// Memory is this machine's: all models have shares of it. nil: each takes what its own settings say.
 	Memory *budget.Machine
+	// Limits tell of backends with a device how many bytes of the machine's memory that may use, 0: not known. They open nothing.
+	Limits map[string]func() int64
 	// Warn, if set, gets a line when something goes wrong with a model in this process; called from any goroutine.
 	Warn func(line string)
 
-	demand *demand // nil: the model stays
+	demand *demand       // nil: the model stays
+	away   *remote.Share // in the process of a model: its share, nil if it has none
 }
 
 // open makes the configured backend, or with auto the first that can be made.
@@ -144,7 +147,7 @@ type Weights struct {
 	storage    weightStorage
 	checkpoint *model.Checkpoint
 	backend    backend.Backend
-	share      *budget.Share // nil: it has none
+	holding    holding
 }
 
 // OpenWeights loads the checkpoint of src as cfg says and starts an engine for it.
@@ -192,13 +195,13 @@ func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 	if _, err = deviceRoom(w.backend, cfg, WeightBytes(src.FS)); err != nil {
 		return nil, fmt.Errorf("load model: %s: %w", c.Where, err)
 	}
-	if w.share, err = bs.ask(src, budget.Use{Weights: cmp.Or(w.storage.taken, WeightBytes(src.FS))}); err != nil {
+	if err = w.holding.take(bs, src, w.backend, cmp.Or(w.storage.taken, WeightBytes(src.FS))); err != nil {
 		return nil, err
 	}
 	if w.loaded, err = c.Load(w.backend, opts); err != nil {
 		return nil, err
 	}
-	if err := w.settle(src); err != nil {
+	if err := w.holding.settle(src, w.backend, w.storage.mapped); err != nil {
 		return nil, err
 	}
 	w.Rounding = opts.Precision.Rounding(w.backend.Caps())
@@ -222,7 +225,7 @@ func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 		least = context // what was asked for by name is not quietly cut
 	}
 	e, err := engine.New(engine.Config{
-		Model: m, Backend: w.backend, KV: policy, Vocab: m.Vocab, Budget: state, Share: w.share, MaxContext: context, MinContext: least,
+		Model: m, Backend: w.backend, KV: policy, Vocab: m.Vocab, Budget: state, Share: w.holding.Holding, MaxContext: context, MinContext: least,
 		MaxSequences: cfg.MaxSequences, MaxQueue: cfg.MaxQueue, PrefillChunk: cfg.PrefillStepSize,
 		StepTarget: cfg.StepTarget, NoCache: !cfg.PromptCache,
 		CacheTTL: cfg.ContextTTL, CacheSessions: cfg.ContextSessions, CacheBytes: cfg.PromptCacheMax,
@@ -263,9 +266,7 @@ func (w *Weights) Close() error {
 	if w.checkpoint != nil {
 		errs = append(errs, w.checkpoint.Close())
 	}
-	if w.share != nil {
-		w.share.Close()
-	}
+	w.holding.close()
 	return errors.Join(errs...)
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"hearth/internal/backend"
 	"hearth/internal/budget"
 	"hearth/internal/config"
 	"hearth/internal/model"
@@ -58,23 +59,84 @@ var errNoRoom = errors.New("there is no memory for it now")
 // askTime is how long a load on demand waits for memory that others are giving up, before it is decided anew.
 const askTime = 5 * time.Second
 
-// ask takes a share of the machine's memory for the model of src, in which state and steps grow as they need; nil: there is none.
-func (b Backends) ask(src *Source, need budget.Use) (*budget.Share, error) {
+// holding is what a model here has of the machine's memory.
+type holding struct {
+	budget.Holding               // nil: it is not counted
+	share          *budget.Share // where it is of this process's Machine
+}
+
+func (h *holding) close() {
+	if h.share != nil {
+		h.share.Close()
+	}
+}
+
+// take takes a share of the machine's memory for the model of src on be, in which state and steps grow as they need. In the
+// process of a model it is the parent's, who has asked for it already.
+func (h *holding) take(b Backends, src *Source, be backend.Backend, weights int64) (err error) {
+	if away := b.away; away != nil {
+		h.Holding = away
+		return h.grow(src, weights-away.Use().Weights)
+	}
+	c := budget.Claim{Use: budget.Use{Weights: weights}}
+	if d, ok := be.(backend.Device); ok && b.Memory != nil {
+		c.Device = be.Name()
+		b.Memory.SetDevice(c.Device, d.Memory().Limit)
+	}
+	if h.share, err = b.ask(src, c); h.share != nil {
+		h.Holding = h.share
+	}
+	return err
+}
+
+// settle makes a share that of the weights as they were loaded: repacked they may take more than they did in their files. Mapped
+// says that they stayed there: what the files have of memory is the system's to take back, but they are read in every step.
+func (h *holding) settle(src *Source, be backend.Backend, mapped bool) error {
+	b, ok := be.(interface{ Held() int64 })
+	if h.Holding == nil || !ok {
+		return nil
+	}
+	has, held := h.Use().Weights, b.Held()
+	if mapped {
+		held = max(held, has)
+	}
+	h.Give(budget.Use{Weights: has - min(has, held)})
+	return h.grow(src, held-has)
+}
+
+// grow asks for more bytes for weights.
+func (h *holding) grow(src *Source, bytes int64) error {
+	more := budget.Use{Weights: max(bytes, 0)}
+	if _, a := h.Grow(more, more); a != budget.Yes {
+		return tooLarge(src, h.Short(more))
+	}
+	return nil
+}
+
+// tooLarge is what a model lacks.
+func tooLarge(src *Source, short *budget.ShortError) error {
+	return &model.LoadError{Where: src.Where, Hint: short.Hint(), Err: short}
+}
+
+// ask takes a share for the model of src, nil without an error where nobody divides memory.
+func (b Backends) ask(src *Source, c budget.Claim) (*budget.Share, error) {
 	if b.Memory == nil {
 		return nil, nil
 	}
+	c.Name = src.ID
 	d := b.demand
 	if d == nil {
-		share, err := b.Memory.Ask(context.Background(), budget.Claim{Name: src.ID, Use: need, Pinned: true})
+		c.Pinned = true
+		share, err := b.Memory.Ask(context.Background(), c)
 		if short := (*budget.ShortError)(nil); errors.As(err, &short) {
-			return nil, &model.LoadError{Where: src.Where, Problem: short.Error(), Hint: short.Hint()}
+			return nil, tooLarge(src, short)
 		}
 		return share, err
 	}
 	ctx, cancel := context.WithTimeout(d.ctx, askTime)
 	defer cancel()
-	need.State, need.Scratch = max(need.State, d.state), max(need.Scratch, d.step)
-	share, err := b.Memory.Ask(ctx, budget.Claim{Name: src.ID, Use: need, Unload: d.unload})
+	c.State, c.Scratch, c.Unload = max(c.State, d.state), max(c.Scratch, d.step), d.unload
+	share, err := b.Memory.Ask(ctx, c)
 	switch {
 	case err == nil:
 		d.end, _ = share.Begin() // it is not idle while it is loaded
@@ -84,23 +146,30 @@ func (b Backends) ask(src *Source, need budget.Use) (*budget.Share, error) {
 	return share, err
 }
 
-// settle makes a share that of the weights as they were loaded: repacked they may take more than they did in their files.
-func (w *Weights) settle(src *Source) error {
-	h, ok := w.backend.(interface{ Held() int64 })
-	if w.share == nil || !ok {
-		return nil
+// askApart is ask for a model in a process of its own, on such a backend. One that stays and does not fit as it lies in its files
+// has an empty share: its process finds out whether it can be read from them.
+func (b Backends) askApart(src *Source, name string) (*budget.Share, error) {
+	if limit := b.Limits[name]; limit != nil && b.Memory != nil {
+		b.Memory.SetDevice(name, limit())
 	}
-	has, held := w.share.Use().Weights, h.Held()
-	if w.storage.mapped { // what the files have of memory is the system's to take back, but they are read in every step
-		held = max(held, has)
+	c := budget.Claim{Use: budget.Use{Weights: WeightBytes(src.FS)}, Device: b.device(name), Apart: true}
+	share, err := b.ask(src, c)
+	if err != nil && b.demand == nil {
+		c.Use = budget.Use{}
+		share, err = b.ask(src, c)
 	}
-	w.share.Give(budget.Use{Weights: has - min(has, held)})
-	more := budget.Use{Weights: max(held-has, 0)}
-	if _, a := w.share.Grow(more, more); a != budget.Yes {
-		short := w.share.Short(more)
-		return &model.LoadError{Where: src.Where, Problem: short.Error(), Hint: short.Hint()}
+	return share, err
+}
+
+// device is that of a backend by its name, or of what auto means first; "": it has none.
+func (b Backends) device(name string) string {
+	if name == "auto" && len(b.Auto) > 0 {
+		name = b.Auto[0]
 	}
-	return nil
+	if b.Limits[name] == nil {
+		return ""
+	}
+	return name
 }
 
 // WatchMemory makes prompt caches shrink and idle models go while the system is short of memory, until ctx ends.

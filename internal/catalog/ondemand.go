@@ -233,15 +233,20 @@ func (c *Catalog) decided() (again bool) {
 			held[h.Name] = h
 		}
 	}
-	all := make([]standing, len(c.found))
+	all, free := make([]standing, len(c.found)), map[string]int64{}
 	for i, e := range c.found {
+		on := c.bs.device(e.cfg.Backend)
+		if _, ok := free[on]; !ok {
+			free[on] = c.bs.Memory.Free(on)
+		}
 		all[i] = e.stand(held[e.src.ID])
+		all[i].free = free[on]
 	}
 	now := c.now()
-	d := decide(all, c.bs.Memory.Free(), spare, c.switched, now)
+	d := decide(all, spare, c.switched, now)
 	for _, i := range d.never {
 		e := c.found[i]
-		e.tell(&chat.Error{Kind: chat.Overloaded, Param: "model", Code: "model_does_not_fit", Msg: e.ID() + " does not fit: " + c.beside(e.need)})
+		e.tell(&chat.Error{Kind: chat.Overloaded, Param: "model", Code: "model_does_not_fit", Msg: e.ID() + " does not fit: " + c.beside(e)})
 	}
 	for i, e := range c.found {
 		e.drains = slices.Contains(d.drains, i)
@@ -275,15 +280,11 @@ func (c *Catalog) decided() (again bool) {
 	return len(d.never) > 0
 }
 
-// beside says what keeps so many bytes from being free.
-func (c *Catalog) beside(need int64) string {
-	e := budget.ShortError{Name: "it", Need: budget.Use{Weights: need}, Free: c.bs.Memory.Free(), Capacity: c.bs.Memory.Capacity()}
-	for _, h := range c.bs.Memory.Shares() {
-		if h.Pinned {
-			e.Others = append(e.Others, h)
-		}
-	}
-	return e.Error()
+// beside says what keeps a model from being loaded.
+func (c *Catalog) beside(e *Entry) string {
+	short := c.bs.Memory.Lacks("it", c.bs.device(e.cfg.Backend), e.need)
+	short.Others = slices.DeleteFunc(short.Others, func(h budget.Held) bool { return !h.Pinned })
+	return short.Error()
 }
 
 // admit makes those who wait users; mu is held.
@@ -363,9 +364,9 @@ func (c *Catalog) loadOne(ctx context.Context, e *Entry) {
 // share is what the model has of the machine's memory.
 func (m *resident) share() *budget.Share {
 	if m.enc != nil {
-		return m.enc.share
+		return m.enc.holding.share
 	}
-	return m.weights.share
+	return m.weights.holding.share
 }
 
 // evict unloads a model whose memory is needed, and that the budget has seen without users.

@@ -70,7 +70,7 @@ func demands(t *testing.T, disk Disk, fit int, idle time.Duration) (c *Catalog, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	stays, total := w.share.Use().Sum(), int64(0)
+	stays, total := w.holding.Use().Sum(), int64(0)
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -37,6 +37,7 @@ const (
 // standing is how a model stands.
 type standing struct {
 	need    int64 // bytes that it takes, or would
+	free    int64 // bytes that are free for it
 	spare   int64 // of those, that only its prompt cache holds
 	phase   phase
 	users   int       // requests that run on it
@@ -75,12 +76,12 @@ type decision struct {
 	wake   time.Time // when to ask again, if nothing changes before; zero: then only
 }
 
-// decide says what is to be done now, with so many bytes free, so many that only prompt caches of models that stay hold, and the
-// last switch at that time.
-func decide(all []standing, free, spare int64, last, now time.Time) decision {
+// decide says what is to be done now, with so many bytes that only prompt caches of models that stay hold, and the last switch at
+// that time.
+func decide(all []standing, spare int64, last, now time.Time) decision {
 	d := decision{load: -1}
 	busy := false
-	room := free + spare
+	room := spare
 	for i := range all {
 		s := &all[i]
 		busy = busy || s.phase == loads || s.phase == leaves
@@ -100,7 +101,7 @@ func decide(all []standing, free, spare int64, last, now time.Time) decision {
 		s := &all[i]
 		switch {
 		case s.phase != absent || s.waiting == 0:
-		case s.need > room && !busy: // what leaves would be room, too
+		case s.need > s.free+room && !busy: // what leaves would be room, too
 			d.never = append(d.never, i)
 		case next < 0 || s.first.Before(all[next].first):
 			next = i
@@ -112,10 +113,10 @@ func decide(all []standing, free, spare int64, last, now time.Time) decision {
 	}
 	switch {
 	case next < 0:
-	case all[next].need <= free:
+	case all[next].need <= all[next].free:
 		d.load = next
 	default:
-		d.makeRoom(all, next, all[next].need-free, spare, last, now)
+		d.makeRoom(all, next, all[next].need-all[next].free, spare, last, now)
 	}
 	return d
 }

@@ -101,8 +101,9 @@ func TestDecide(t *testing.T) {
 		all := make([]standing, len(c.models))
 		for i, text := range c.models {
 			all[i] = parseStanding(t, text)
+			all[i].free = c.free
 		}
-		if got := decide(all, c.free, c.spare, at(c.last), at(c.now)); !reflect.DeepEqual(got, c.want) {
+		if got := decide(all, c.spare, at(c.last), at(c.now)); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}
@@ -167,7 +168,10 @@ func (c *crowd) admit(m int) {
 }
 
 func (c *crowd) decide() {
-	d := decide(c.all, c.free, 0, c.last, c.now)
+	for i := range c.all {
+		c.all[i].free = c.free
+	}
+	d := decide(c.all, 0, c.last, c.now)
 	for i := range c.all {
 		c.all[i].drains = false
 	}

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 	"time"
 
 	"hearth/internal/backend"
-	"hearth/internal/budget"
 	"hearth/internal/config"
 	"hearth/internal/demo"
 	"hearth/internal/embed"
@@ -18,7 +18,6 @@ import (
 	"hearth/internal/model"
 	"hearth/internal/regular"
 	"hearth/internal/remote"
-	"hearth/internal/sysmem"
 	"hearth/internal/tier"
 )
 
@@ -58,6 +57,7 @@ type about struct {
 	Encoder  *model.Encoder // its facts, in the place of Model's
 	Ahead    bool
 	Summary  string
+	Limit    int64    // what the backend's device may use, in bytes; 0: not known
 	Warnings []string // of the folder, as the worker process read it
 }
 
@@ -92,17 +92,9 @@ func (b Backends) elsewhere(cfg *config.Config, open func(backend string) error)
 }
 
 // openWeights loads a model where it is to run: in a process of its own, or here. It takes over the checkpoint.
-func openWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backends, disk *tier.Options) (w *Weights, err error) {
+func openWeights(ctx context.Context, src *Source, c *model.Checkpoint, cfg *config.Config, bs Backends, disk *tier.Options) (w *Weights, err error) {
 	taken, left, err := bs.elsewhere(cfg, func(name string) error {
-		share, err := bs.ask(src, apart(src, cfg))
-		if err != nil && bs.demand != nil { // for one that stays, its process says whether it fits
-			return err
-		}
-		if w, err = bs.Workers.open(src, cfg, name, disk); err == nil {
-			w.share = share
-		} else if share != nil {
-			share.Close()
-		}
+		w, err = bs.openAway(ctx, src, cfg, name, disk)
 		return err
 	})
 	if taken || err != nil {
@@ -111,51 +103,68 @@ func openWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 	return loadWeights(src, c, cfg, left, disk, remote.Hooks{Stuck: left.stuck(src.ID)})
 }
 
-// apart is the memory that a model in a process of its own has: nobody there asks for more.
-func apart(src *Source, cfg *config.Config) budget.Use {
-	u := budget.Use{Weights: WeightBytes(src.FS)}
-	u.State, _ = cacheBudget(cfg, u.Weights, sysmem.Total()) // what is too much is said when it is loaded
-	return u
-}
-
-// open loads a model in a process of its own.
-func (w *Workers) open(src *Source, cfg *config.Config, backend string, disk *tier.Options) (*Weights, error) {
+// openAway loads a model in a process of its own.
+func (b Backends) openAway(ctx context.Context, src *Source, cfg *config.Config, backend string, disk *tier.Options) (*Weights, error) {
 	start := time.Now()
 	s := spec{}
 	if disk != nil {
 		s.Disk = &diskSpec{disk.Dir, disk.Name, disk.Fingerprint, disk.Quota, disk.TTL}
 	}
-	c, err := w.config(s, src, cfg, backend)
+	w := &Weights{}
+	m, err := b.start(s, src, cfg, backend, &w.holding, func(c remote.Config) (told, error) {
+		e, err := remote.Open(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		w.Engine = e // not before: a nil *remote.Engine is no nil Engine
+		return e, nil
+	})
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, w.Close())
 	}
-	e, err := remote.Open(c)
+	w.Runs, w.Model, w.Ahead, w.Took, w.summary, w.warnings = m.Runs, m.Model, m.Ahead, time.Since(start), m.Summary, m.Warnings
+	return w, nil
+}
+
+// told is a model in a process of its own.
+type told interface{ About() json.RawMessage }
+
+// start has open start the process of a model, which has a share of the machine's memory.
+func (b Backends) start(s spec, src *Source, cfg *config.Config, name string, h *holding, open func(remote.Config) (told, error)) (m about, err error) {
+	if h.share, err = b.askApart(src, name); err != nil {
+		return m, err
+	}
+	c, err := b.Workers.config(s, src, cfg, name)
 	if err != nil {
-		return nil, advise(err)
+		return m, err
 	}
-	var m about
-	if err := json.Unmarshal(e.About(), &m); err != nil {
-		return nil, errors.Join(fmt.Errorf("load model: what its process says of it: %w", err), e.Close())
+	c.Share = h.share
+	r, err := open(c)
+	if err != nil {
+		h.close()
+		return m, advise(err)
 	}
-	return &Weights{Runs: m.Runs, Model: m.Model, Engine: e, Ahead: m.Ahead, Took: time.Since(start), summary: m.Summary, warnings: m.Warnings}, nil
+	if err := json.Unmarshal(r.About(), &m); err != nil {
+		return m, fmt.Errorf("load model: what its process says of it: %w", err)
+	}
+	if m.Limit > 0 && b.Memory != nil {
+		b.Memory.SetDevice(name, m.Limit)
+	}
+	return m, nil
 }
 
 // openAway loads an encoder in a process of its own.
-func (e *Encoder) openAway(w *Workers, src *Source, cfg *config.Config, backend string, p model.Pooling) error {
-	c, err := w.config(spec{Pooling: &p}, src, cfg, backend)
-	if err != nil {
-		return err
+func (e *Encoder) openAway(ctx context.Context, bs Backends, src *Source, cfg *config.Config, backend string, p model.Pooling) error {
+	m, err := bs.start(spec{Pooling: &p}, src, cfg, backend, &e.holding, func(c remote.Config) (told, error) {
+		r, err := remote.OpenEncoder(ctx, c)
+		e.away = r
+		return r, err
+	})
+	if err == nil && m.Encoder == nil {
+		err = errors.New("load model: its process says nothing of it")
 	}
-	r, err := remote.OpenEncoder(c)
-	if err != nil {
-		return advise(err)
-	}
-	var m about
-	if err := json.Unmarshal(r.About(), &m); err != nil || m.Encoder == nil {
-		return errors.Join(fmt.Errorf("load model: what its process says of it: %w", err), r.Close())
-	}
-	e.away, e.model, e.runs = r, m.Encoder, m.Runs
-	return nil
+	e.model, e.runs = m.Encoder, m.Runs
+	return err
 }
 
 // config describes a worker process to package remote. Keys stay here.
@@ -183,6 +192,7 @@ func (w *Workers) start() (remote.Process, error) {
 func ServeWorker(conn io.ReadWriteCloser, build string, bs Backends) error {
 	bs.Workers, bs.Memory = nil, nil
 	return remote.Serve(conn, build, func(b json.RawMessage, h remote.Hooks) (*remote.Loaded, error) {
+		bs.away = h.Share
 		l, err := loadSpec(b, bs, h)
 		if err != nil {
 			return nil, refuse(err)
@@ -215,7 +225,7 @@ func loadSpec(b json.RawMessage, bs Backends, h remote.Hooks) (*remote.Loaded, e
 	if err != nil {
 		return nil, err
 	}
-	told, err := json.Marshal(about{Runs: w.Runs, Model: w.Model, Ahead: w.Ahead, Summary: w.Summary(), Warnings: w.warnings})
+	told, err := json.Marshal(about{Runs: w.Runs, Model: w.Model, Ahead: w.Ahead, Summary: w.Summary(), Warnings: w.warnings, Limit: limitOf(w.backend)})
 	if err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
@@ -229,18 +239,25 @@ func loadSpecEncoder(s *spec, src *Source, c *model.Checkpoint, bs Backends) (*r
 	if err != nil {
 		return nil, errors.Join(noBackendError{err}, c.Close())
 	}
-	o := encoderOptions(src, s.Config, be, *s.Pooling)
-	m, err := c.LoadEncoder(be, o, *s.Pooling)
-	if err != nil {
-		return nil, errors.Join(err, be.Close(), c.Close())
+	var m *model.Encoder
+	free := func() error {
+		var err error
+		if m != nil {
+			err = m.Close()
+		}
+		return errors.Join(err, be.Close(), c.Close())
 	}
-	free := func() error { return errors.Join(m.Close(), be.Close(), c.Close()) }
-	told, err := json.Marshal(about{Runs: encoderRuns(be, o), Encoder: m})
+	var steps *embed.Memory
+	var r Runs
+	if m, steps, r, err = loadEncoder(src, c, s.Config, be, *s.Pooling, bs, &holding{}); err != nil {
+		return nil, errors.Join(err, free())
+	}
+	told, err := json.Marshal(about{Runs: r, Encoder: m, Limit: limitOf(be)})
 	if err != nil {
 		return nil, errors.Join(err, free())
 	}
 	forward := func(b *backend.Batch, use func(rows []float32)) error { return embed.Forward(m, be, b, use) }
-	return &remote.Loaded{Forward: forward, About: told, Close: free}, nil
+	return &remote.Loaded{Forward: forward, Room: steps.Room, About: told, Close: free}, nil
 }
 
 // crashError is a remote.CrashError with advice.
@@ -277,5 +294,6 @@ func refuse(err error) *remote.Refused {
 	}
 	var none noBackendError
 	r.NoBackend = errors.As(err, &none)
+	errors.As(err, &r.Short)
 	return r
 }

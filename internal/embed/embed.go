@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"hearth/internal/backend"
+	"hearth/internal/budget"
 	"hearth/internal/chat"
 	"hearth/internal/model"
 	"hearth/internal/tokenizer"
@@ -25,8 +26,10 @@ type Config struct {
 	Model     *model.Encoder
 	Backend   backend.Backend
 	Tokenizer *tokenizer.Tokenizer
+	// Memory is of the steps here; nil: nobody counts it.
+	Memory *Memory
 	// Away runs a batch where the model is, if that is another process: Model then has its facts only and Backend is nil.
-	Away func(*backend.Batch) (rows []float32, err error)
+	Away func(context.Context, *backend.Batch) (rows []float32, err error)
 
 	// MaxTokens of a text, own tokens included; 0: what the model's folder says, or its positions.
 	MaxTokens int
@@ -71,17 +74,9 @@ func New(cfg Config) (*Service, error) {
 	s.around[0], s.around[1] = cfg.Tokenizer.Around()
 	s.pair = cfg.Tokenizer.Pair()
 	m := cfg.Model
-	s.limit = m.Context
-	if m.Pooling.MaxTokens > 0 && (s.limit == 0 || m.Pooling.MaxTokens < s.limit) {
-		s.limit = m.Pooling.MaxTokens
-	}
-	switch {
-	case cfg.MaxTokens > 0 && m.Context > 0 && cfg.MaxTokens > m.Context:
-		return nil, fmt.Errorf("texts of %d tokens were asked for, the model has %d positions", cfg.MaxTokens, m.Context)
-	case cfg.MaxTokens > 0:
-		s.limit = cfg.MaxTokens
-	case s.limit == 0:
-		s.limit = defaultLimit
+	var err error
+	if s.limit, err = Limit(m, cfg.MaxTokens); err != nil {
+		return nil, err
 	}
 	if own := len(s.around[0]) + len(s.around[1]); s.limit < own+leastRoom {
 		return nil, fmt.Errorf("texts of %d tokens leave no room beside the %d of the tokenizer", s.limit, own)
@@ -99,6 +94,23 @@ func New(cfg Config) (*Service, error) {
 	}
 	s.queue.start(s)
 	return s, nil
+}
+
+// Limit is how many tokens a text of the model may have, its own ones included, if asked, unless that is 0.
+func Limit(m *model.Encoder, asked int) (int, error) {
+	limit := m.Context
+	if m.Pooling.MaxTokens > 0 && (limit == 0 || m.Pooling.MaxTokens < limit) {
+		limit = m.Pooling.MaxTokens
+	}
+	switch {
+	case asked > 0 && m.Context > 0 && asked > m.Context:
+		return 0, fmt.Errorf("texts of %d tokens were asked for, the model has %d positions", asked, m.Context)
+	case asked > 0:
+		return asked, nil
+	case limit == 0:
+		return defaultLimit, nil
+	}
+	return limit, nil
 }
 
 // defaultLimit is assumed where neither the folder nor the user says how long a text may be.
@@ -234,8 +246,12 @@ func (s *Service) run(q *request) error {
 
 func asError(err error) error {
 	var e *chat.Error
-	if errors.As(err, &e) {
+	var short *budget.ShortError
+	switch {
+	case errors.As(err, &e):
 		return e
+	case errors.As(err, &short):
+		return &chat.Error{Kind: chat.Overloaded, RetryAfter: 5 * time.Second, Msg: fmt.Sprintf("not enough memory: %v; %s", short, short.Hint()), Err: err}
 	}
 	return &chat.Error{Kind: chat.Internal, Msg: "the model failed; see the server's log", Err: err}
 }

@@ -2,6 +2,7 @@ package embed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync"
@@ -24,6 +25,9 @@ type queue struct {
 	list   []*request
 	closed bool // nothing is accepted any more, and the loop ends
 
+	ctx  context.Context // ends when the queue is closed
+	stop context.CancelFunc
+
 	wake    chan struct{} // of the loop; holds one
 	stopped chan struct{}
 
@@ -41,6 +45,7 @@ type place struct {
 
 func (u *queue) start(s *Service) {
 	u.s, u.wake, u.stopped = s, make(chan struct{}, 1), make(chan struct{})
+	u.ctx, u.stop = context.WithCancel(context.Background())
 	_, device := s.cfg.Backend.(backend.Device)
 	u.watchdog = watchdog.New(device, s.cfg.Stuck)
 	go u.loop()
@@ -52,7 +57,7 @@ func (u *queue) put(q *request, most int) error {
 	defer u.mu.Unlock()
 	switch {
 	case u.closed:
-		return &chat.Error{Kind: chat.Overloaded, Code: "shutting_down", Msg: "the model is being unloaded"}
+		return errUnloaded
 	case most > 0 && len(u.list) >= most:
 		return &chat.Error{Kind: chat.Overloaded, RetryAfter: time.Second, Msg: fmt.Sprintf("the server is busy: %d requests wait, as many as its flag --max-queue lets; try again later", len(u.list))}
 	}
@@ -60,6 +65,8 @@ func (u *queue) put(q *request, most int) error {
 	u.signal()
 	return nil
 }
+
+var errUnloaded = &chat.Error{Kind: chat.Overloaded, Code: "shutting_down", Msg: "the model is being unloaded"}
 
 func (u *queue) signal() {
 	select {
@@ -159,7 +166,7 @@ func (u *queue) tidy() {
 	list := u.list[:0]
 	for _, q := range u.list {
 		if u.closed {
-			u.fail(q, &chat.Error{Kind: chat.Overloaded, Code: "shutting_down", Msg: "the model is being unloaded"})
+			u.fail(q, errUnloaded)
 		}
 		if q.next < len(q.texts) {
 			list = append(list, q)
@@ -215,15 +222,27 @@ func Forward(m *model.Encoder, be backend.Backend, b *backend.Batch, use func(ro
 // step runs the batch, here or away, and writes what comes out to its requests.
 func (u *queue) step() error {
 	cfg, c := &u.s.cfg, &u.s.counts
+	ctx := u.ctx
+	if len(u.owner) == 1 { // else somebody else wants it when one has left
+		wanted, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(u.owner[0].q.ctx, cancel)()
+		ctx = wanted
+	}
 	if cfg.Away == nil {
+		done, err := cfg.Memory.Room(ctx, len(u.batch.Tokens))
+		if err != nil {
+			return fmt.Errorf("run step: %w", err)
+		}
+		defer done()
 		u.watchdog.Begin(watchdog.Prompt)
-		err := Forward(cfg.Model, cfg.Backend, &u.batch, u.hand)
+		err = Forward(cfg.Model, cfg.Backend, &u.batch, u.hand)
 		u.watchdog.End()
 		if err != nil {
 			return err
 		}
 	} else {
-		rows, err := cfg.Away(&u.batch)
+		rows, err := cfg.Away(ctx, &u.batch)
 		if err != nil {
 			return fmt.Errorf("run step: %w", err)
 		}
@@ -265,6 +284,9 @@ func finite(x []float32) bool {
 func (u *queue) finishStep(err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	if err != nil && u.closed && errors.Is(err, context.Canceled) {
+		err = errUnloaded
+	}
 	for _, p := range u.owner {
 		if err != nil {
 			u.fail(p.q, err)
@@ -277,6 +299,7 @@ func (u *queue) finishStep(err error) {
 func (u *queue) close() {
 	u.mu.Lock()
 	u.closed = true
+	u.stop()
 	u.signal()
 	u.mu.Unlock()
 	<-u.stopped

@@ -34,7 +34,7 @@ type Config struct {
 	Budget int64 // bytes for the state of all sequences and the prefix cache; required
 	// Share, if set, is of the machine's memory, with the weights in it: of Budget only what it gives is used. Its Shrink and
 	// Wake become the engine's. nil: all of Budget is the engine's, and what steps take beside it.
-	Share        *budget.Share
+	Share        budget.Holding
 	MaxContext   int // prompt and generated tokens of one sequence, the model's limit; required
 	MinContext   int // a Budget for less is refused [one page]
 	MaxSequences int // running at once [32]

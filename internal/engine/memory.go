@@ -13,7 +13,7 @@ import (
 // memory is what an engine may have of the machine's memory: for state under the allocator's limit, and for the arrays of a step.
 // Without a share that is Config.Budget and as much as the largest step takes; with one, both grow as it is asked.
 type memory struct {
-	share   *budget.Share
+	share   budget.Holding
 	scratch *budget.Scratch // nil: the backend does not tell
 	alloc   *kv.Alloc
 	store   backend.Store

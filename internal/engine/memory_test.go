@@ -135,10 +135,12 @@ func (s *shared) start(t *testing.T, name string, chunk int) (*Engine, *budget.S
 		t.Fatal(err)
 	}
 	cfg := Config{Model: m.Generator, Vocab: m.Vocab, Backend: be, Budget: 64 << 20, MaxContext: 4096, MaxSequences: 4, MaxQueue: 32, PrefillChunk: chunk}
+	var share *budget.Share
 	if s != nil {
-		if cfg.Share, err = s.Ask(t.Context(), budget.Claim{Name: name, Use: budget.Use{Weights: 1000}}); err != nil {
+		if share, err = s.Ask(t.Context(), budget.Claim{Name: name, Use: budget.Use{Weights: 1000}}); err != nil {
 			t.Fatal(err)
 		}
+		cfg.Share = share
 	}
 	e, err := New(cfg)
 	if err != nil {
@@ -149,7 +151,7 @@ func (s *shared) start(t *testing.T, name string, chunk int) (*Engine, *budget.S
 			t.Error(err)
 		}
 	})
-	return e, cfg.Share
+	return e, share
 }
 
 // same demands that engines say what one does that has a machine of its own.
@@ -204,7 +206,7 @@ func TestWaitsForMemory(t *testing.T) {
 	alone, _ := (*shared)(nil).start(t, "", 64)
 	s := sharedMachine(8 << 20)
 	a, _ := s.start(t, "a", 64)
-	other, err := s.Ask(t.Context(), budget.Claim{Name: "other", Unload: func() {}, Use: budget.Use{Weights: s.Free() - 100<<10}})
+	other, err := s.Ask(t.Context(), budget.Claim{Name: "other", Unload: func() {}, Use: budget.Use{Weights: s.Free("") - 100<<10}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +226,7 @@ func TestWaitsForMemory(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	settle(a)
-	if _, err := s.Ask(t.Context(), budget.Claim{Name: "pinned", Pinned: true, Use: budget.Use{Weights: s.Free()}}); err != nil {
+	if _, err := s.Ask(t.Context(), budget.Claim{Name: "pinned", Pinned: true, Use: budget.Use{Weights: s.Free("")}}); err != nil {
 		t.Fatal(err)
 	}
 	_, err = readAll(submit(t, a, Prompt{Tokens: prompt(4000, 2), MaxTokens: 3, Logprobs: -1}))

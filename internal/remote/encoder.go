@@ -15,8 +15,8 @@ import (
 type Encoder struct{ e *Engine }
 
 // OpenEncoder starts a worker process, of which Loaded has Forward, and waits until it has loaded. Errors are those of Open.
-func OpenEncoder(cfg Config) (*Encoder, error) {
-	e, err := Open(cfg)
+func OpenEncoder(ctx context.Context, cfg Config) (*Encoder, error) {
+	e, err := Open(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -88,9 +88,17 @@ func (c *contents) floats() []float32 {
 }
 
 // answerForward answers callForward. One batch runs at a time.
-func (w *worker) answerForward(id uint64, b *backend.Batch) {
+func (w *worker) answerForward(ctx context.Context, id uint64, b *backend.Batch) {
 	w.step.Lock()
 	defer w.step.Unlock()
+	if w.room != nil {
+		done, err := w.room(ctx, len(b.Tokens))
+		if err != nil {
+			w.reply(id, false, err, nil)
+			return
+		}
+		defer done()
+	}
 	w.watchdog.Begin(watchdog.Prompt)
 	defer w.watchdog.End()
 	err := w.forward(b, func(rows []float32) {

@@ -34,6 +34,9 @@ const (
 	kindCall       // call, method, arguments
 	kindDrop       // call: nobody waits for its reply
 	kindEnd        // no more: write caches and end
+	kindGrown      // answer to kindGrow, memory, what it lacks as JSON
+	kindShrink     // bytes that others need of what the share has to spare
+	kindWake       // memory that was lacking may be there
 
 	// From the worker process.
 	kindLoaded  // facts, opaque
@@ -43,13 +46,16 @@ const (
 	kindWarn    // a line
 	kindClosed  // the last: how ending went
 	kindStuck   // a step does not end: for how many nanoseconds
+	kindGrow    // least and most memory that the share is to have more; one at a time
+	kindGive    // memory of the share that comes back
+	kindSpare   // bytes of the share that only the prompt cache holds
 
-	lastKind = kindStuck
+	lastKind = kindSpare
 )
 
 func (k kind) String() string {
-	return [...]string{"?", "greeting", "ping", "pong", "prompt", "cancel", "constraint", "call", "drop", "end",
-		"loaded", "failed", "news", "reply", "warn", "closed", "stuck"}[min(k, lastKind)]
+	return [...]string{"?", "greeting", "ping", "pong", "prompt", "cancel", "constraint", "call", "drop", "end", "grown", "shrink", "wake",
+		"loaded", "failed", "news", "reply", "warn", "closed", "stuck", "grow", "give", "spare"}[min(k, lastKind)]
 }
 
 // begin starts a frame at the end of b, finish closes it.

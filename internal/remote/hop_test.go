@@ -24,7 +24,7 @@ func newMill(t testing.TB, n int) (*Engine, *mill) {
 	t.Helper()
 	m := &mill{w: &worker{out: newOutbox(), streams: map[uint64]*workerStream{}, ctx: context.Background()}}
 	m.w.out.more = m.w.appendUpdates
-	e, err := Open(Config{Build: "test", Spec: []byte("{}"), Warn: func(string) {}, Start: func() (Process, error) {
+	e, err := Open(context.Background(), Config{Build: "test", Spec: []byte("{}"), Warn: func(string) {}, Start: func() (Process, error) {
 		ours, theirs, err := pair()
 		if err != nil {
 			return nil, err
@@ -203,7 +203,7 @@ func BenchmarkReplies(b *testing.B) {
 			run(b, l.Engine)
 		})
 		b.Run(fmt.Sprintf("away/%d", n), func(b *testing.B) {
-			e, err := Open(config(s, &workers{}, &log{}))
+			e, err := Open(b.Context(), config(s, &workers{}, &log{}))
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -147,7 +147,7 @@ func troupe(t *testing.T, started *[]time.Duration, parts ...func(*actor)) Confi
 
 func mustOpen(t *testing.T, cfg Config) *Engine {
 	t.Helper()
-	e, err := Open(cfg)
+	e, err := Open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -430,7 +430,7 @@ func TestOpenFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var started []time.Duration
-				e, err := Open(troupe(t, &started, c.part))
+				e, err := Open(t.Context(), troupe(t, &started, c.part))
 				if err == nil {
 					e.Close()
 					t.Fatal("it opens")
@@ -448,7 +448,7 @@ func TestOpenFails(t *testing.T) {
 	}
 	t.Run("no program", func(t *testing.T) {
 		cfg := Config{Start: func() (Process, error) { return nil, errors.New("no such file") }, Warn: func(string) {}}
-		if _, err := Open(cfg); err == nil || !strings.Contains(err.Error(), "start the process of the model: no such file") {
+		if _, err := Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "start the process of the model: no such file") {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -462,10 +462,10 @@ func TestLastWords(t *testing.T) {
 			s := &session{e: &Engine{}, loaded: make(chan error, 1), ended: make(chan struct{}), err: died}
 			s.loaded <- said
 			close(s.ended)
-			if err := s.load(); err != said {
+			if err := s.load(t.Context()); err != said {
 				t.Fatalf("it said %v; error %v", said, err)
 			}
-			if err := s.load(); err != died {
+			if err := s.load(t.Context()); err != died {
 				t.Fatalf("it said nothing; error %v", err)
 			}
 		}

@@ -3,11 +3,13 @@ package remote
 import (
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"math"
 	"slices"
 	"time"
 
+	"hearth/internal/budget"
 	"hearth/internal/engine"
 	"hearth/internal/kv"
 	"hearth/internal/sample"
@@ -336,7 +338,9 @@ const (
 	clientFullError
 	tooLongError
 	stepError
-	lastError = stepError
+	memoryError
+	shortError
+	lastError = shortError
 )
 
 func appendError(b []byte, err error) []byte {
@@ -344,6 +348,8 @@ func appendError(b []byte, err error) []byte {
 	var many *engine.ClientFullError
 	var long *engine.TooLongError
 	var step *engine.StepError
+	var memory *engine.NoMemoryError
+	var short *budget.ShortError
 	switch {
 	case err == nil:
 		return append(b, noError)
@@ -355,6 +361,10 @@ func appendError(b []byte, err error) []byte {
 		return appendInt(appendInt(append(b, tooLongError), long.Tokens), long.Max)
 	case errors.As(err, &step):
 		return appendText(appendText(append(b, stepError), step.Err.Error()), step.Stack)
+	case errors.As(err, &memory):
+		return appendText(append(b, memoryError), appendJSON(nil, memory.Err))
+	case errors.As(err, &short):
+		return appendText(append(b, shortError), appendJSON(nil, short))
 	}
 	for k, e := range plainErrors {
 		if errors.Is(err, e) && err.Error() == e.Error() {
@@ -382,6 +392,10 @@ func (c *contents) error() error {
 		return &engine.TooLongError{Tokens: c.int(), Max: c.int()}
 	case stepError:
 		return &engine.StepError{Err: errors.New(c.text()), Stack: c.bytes()}
+	case memoryError:
+		return &engine.NoMemoryError{Err: c.shortError()}
+	case shortError:
+		return c.shortError()
 	default:
 		if err := plainErrors[k]; err != nil {
 			return err
@@ -389,6 +403,15 @@ func (c *contents) error() error {
 		c.fail()
 		return errFrame
 	}
+}
+
+// shortError is one as JSON in a text.
+func (c *contents) shortError() *budget.ShortError {
+	e := &budget.ShortError{}
+	if json.Unmarshal(c.take(c.count(1)), e) != nil {
+		c.fail()
+	}
+	return e
 }
 
 // appendScores encodes scores of positions of a prompt.

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"hearth/internal/backend"
+	"hearth/internal/budget"
 	"hearth/internal/chat"
 	"hearth/internal/engine"
 	"hearth/internal/kv"
@@ -226,14 +227,16 @@ func TestUsageCrosses(t *testing.T) {
 
 // TestErrorsCross: errors that callers look for keep their types, others their texts.
 func TestErrorsCross(t *testing.T) {
+	short := &budget.ShortError{}
+	fill(t, rand.New(rand.NewPCG(9, 10)), reflect.ValueOf(short).Elem())
 	for _, want := range []error{
 		nil, engine.ErrClosed, context.Canceled, context.DeadlineExceeded, sample.ErrLogits, errors.New("other"),
 		&engine.QueueFullError{Running: 3, Waiting: 400}, &engine.ClientFullError{Live: 5}, &engine.TooLongError{Tokens: 1 << 20, Max: 7},
-		&engine.StepError{Err: errors.New("[METAL] out of memory"), Stack: []byte("stack")},
+		&engine.StepError{Err: errors.New("[METAL] out of memory"), Stack: []byte("stack")}, short, &engine.NoMemoryError{Err: short},
 	} {
 		c := &contents{b: appendError(nil, want)}
 		got := c.error()
-		if c.end() != nil || reflect.TypeOf(got) != reflect.TypeOf(want) || want != nil && got.Error() != want.Error() {
+		if c.end() != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%v became %v, end %v", want, got, c.end())
 		}
 	}
@@ -297,6 +300,9 @@ func FuzzContents(f *testing.F) {
 		f.Add(byte(kindConstraint), appendConstraint(nil, constraint))
 	}
 	f.Add(byte(kindClosed), appendError(nil, &engine.QueueFullError{Running: 1}))
+	f.Add(byte(kindGrow), appendUse(appendUse(nil, budget.Use{State: 1 << 30}), budget.Use{Weights: 5, Scratch: 7}))
+	f.Add(byte(kindGrown), appendGrown(nil, &grown{got: budget.Use{State: 1 << 30}}))
+	f.Add(byte(kindGrown), appendGrown(nil, &grown{answer: budget.Never, short: &budget.ShortError{Name: "a", Others: []budget.Held{{Name: "b"}}}}))
 	f.Fuzz(func(t *testing.T, k byte, b []byte) {
 		c := &contents{b: b}
 		switch kind(k) {
@@ -344,6 +350,22 @@ func FuzzContents(f *testing.F) {
 			}
 		case kindClosed:
 			_ = c.error()
+		case kindGrown:
+			g := c.grown()
+			if c.end() != nil {
+				return
+			}
+			if (g.short == nil) != (g.answer == budget.Yes) {
+				t.Errorf("%v with %+v", g.answer, g.short)
+			}
+			again := &contents{b: appendGrown(nil, &g)}
+			if d := cmp.Diff(g, again.grown(), cmp.AllowUnexported(grown{})); d != "" || again.end() != nil {
+				t.Errorf("end %v\n%s", again.end(), d)
+			}
+		case kindGrow:
+			if least, most := c.use(), c.use(); least.Sum() < 0 || most.Sum() < 0 || least.Sum()+most.Sum() < 0 {
+				t.Errorf("%+v, %+v", least, most)
+			}
 		case kindCall:
 			b := c.texts()
 			if c.end() != nil {

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"hearth/internal/backend"
+	"hearth/internal/budget"
 	"hearth/internal/engine"
 )
 
@@ -38,6 +39,7 @@ type Config struct {
 	Start func() (Process, error) // starts a worker process that calls Serve
 	Build string                  // of the program: a worker process of another build is refused
 	Spec  json.RawMessage         // what the worker process is to load
+	Share *budget.Share           // what it has of the machine's memory; nil: what it takes is not counted
 	Warn  func(line string)       // called from any goroutine
 
 	Delay     func(deaths int) time.Duration // before the next start, after so many deaths in a row; nil: Delay
@@ -97,9 +99,9 @@ func (e *CrashError) Error() string {
 	return fmt.Sprintf("load model: its process ended %d times while it loaded, the last time with %s", e.Times, e.How)
 }
 
-// Open starts a worker process and waits until it has loaded. An error is *Refused, *CrashError, or that of starting it. End an
-// Engine with Close.
-func Open(cfg Config) (*Engine, error) {
+// Open starts a worker process and waits until it has loaded. When ctx ends before, it ends the process. An error is *Refused,
+// *CrashError, that of starting it, or ctx's. End an Engine with Close.
+func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if cfg.Delay == nil {
 		cfg.Delay = Delay
 	}
@@ -114,7 +116,7 @@ func Open(cfg Config) (*Engine, error) {
 	var s *session
 	for deaths := 0; ; deaths++ {
 		var err error
-		if s, err = e.startSession(); err == nil {
+		if s, err = e.startSession(ctx); err == nil {
 			break
 		}
 		var died *diedError
@@ -125,21 +127,25 @@ func Open(cfg Config) (*Engine, error) {
 			return nil, &CrashError{Times: mostLoads, How: died.how}
 		}
 		cfg.Warn(fmt.Sprintf("the process of the model ended while it loaded (%v); trying again", err))
-		e.pause(cfg.Delay(deaths))
+		if !e.pause(ctx, cfg.Delay(deaths)) {
+			return nil, ctx.Err()
+		}
 	}
 	e.adopt(s)
 	go e.supervise(s)
 	return e, nil
 }
 
-// pause waits, unless the engine is closed meanwhile.
-func (e *Engine) pause(d time.Duration) bool {
+// pause waits, unless the engine is closed or ctx ends meanwhile.
+func (e *Engine) pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
 		return true
 	case <-e.quit:
+		return false
+	case <-ctx.Done():
 		return false
 	}
 }
@@ -184,13 +190,13 @@ func (e *Engine) supervise(s *session) {
 			e.again = time.Now().Add(wait)
 			e.mu.Unlock()
 			e.cfg.Warn(fmt.Sprintf("the process of the model has ended (%v); it is started again %s", err, in(wait)))
-			if !e.pause(wait) {
+			if !e.pause(context.Background(), wait) {
 				return
 			}
 			e.mu.Lock()
 			e.again = time.Time{}
 			e.mu.Unlock()
-			if s, err = e.startSession(); err == nil {
+			if s, err = e.startSession(context.Background()); err == nil {
 				break
 			}
 		}

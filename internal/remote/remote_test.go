@@ -191,7 +191,7 @@ func open(t *testing.T, s spec, change func(*Config)) (*Engine, *workers) {
 	if change != nil {
 		change(&cfg)
 	}
-	e, err := Open(cfg)
+	e, err := Open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

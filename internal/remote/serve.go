@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hearth/internal/backend"
+	"hearth/internal/budget"
 	"hearth/internal/engine"
 	"hearth/internal/watchdog"
 )
@@ -17,6 +18,7 @@ type greeting struct {
 	Version int
 	Build   string
 	Spec    json.RawMessage `json:",omitempty"` // to the worker process: what it is to load
+	Share   *budget.Use     `json:",omitempty"` // likewise: what it has of the machine's memory; nil: that is not counted
 }
 
 // Loaded is a model that a worker process has loaded: it has Engine, or it encodes texts and has Forward.
@@ -25,8 +27,10 @@ type Loaded struct {
 	Limits Limits         // of the engine
 	// Forward runs a batch of texts without state and hands use a row for each, which are valid until use returns.
 	Forward func(b *backend.Batch, use func(rows []float32)) error
-	About   json.RawMessage // for Engine.About and Encoder.About
-	Close   func() error    // ends the engine and frees the model
+	// Room, if set, waits before a Forward until a step of so many rows has memory, until ctx ends; done is called after it.
+	Room  func(ctx context.Context, rows int) (done func(), err error)
+	About json.RawMessage // for Engine.About and Encoder.About
+	Close func() error    // ends the engine and frees the model
 }
 
 // Limits are those of the engine's configuration by which a prompt is refused.
@@ -45,12 +49,22 @@ type Hooks struct {
 	Trace func(engine.Step)   // must be the engine's
 	Stuck func(time.Duration) // likewise: the parent ends this process
 	Warn  func(line string)   // passes a line on to the parent
+	Share *Share              // of the machine's memory; nil: there is none
 }
 
 // Refused is why a worker process loads nothing, as sentences that have crossed.
 type Refused struct {
 	Msg, Advice string
-	NoBackend   bool // the backend does not open here; another one may
+	NoBackend   bool               // the backend does not open here; another one may
+	Short       *budget.ShortError `json:",omitempty"` // it lacks memory
+}
+
+// Unwrap is Short, where that is why.
+func (r *Refused) Unwrap() error {
+	if r.Short == nil {
+		return nil
+	}
+	return r.Short
 }
 
 func (r *Refused) Error() string { return r.Msg }
@@ -96,10 +110,16 @@ func Serve(conn io.ReadWriteCloser, build string, load func(spec json.RawMessage
 	}
 	loads, ended := make(chan loading, 1), make(chan error, 1)
 	go func() {
-		l, err := load(g.Spec, Hooks{Trace: func(engine.Step) { w.out.signal() }, Stuck: w.stuck, Warn: w.warn})
+		l, err := load(g.Spec, Hooks{Trace: func(engine.Step) { w.out.signal() }, Stuck: w.stuck, Warn: w.warn, Share: w.share})
 		loads <- loading{l, err}
 	}()
-	go func() { ended <- w.read(in) }()
+	go func() {
+		err := w.read(in)
+		if w.share != nil {
+			close(w.share.gone)
+		}
+		ended <- err
+	}()
 	var l loading
 	select {
 	case l = <-loads:

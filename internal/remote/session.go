@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"hearth/internal/budget"
 	"hearth/internal/engine"
 )
 
@@ -20,6 +22,7 @@ type session struct {
 	facts    facts
 	lastRead atomic.Int64 // when something came last, nanoseconds since began
 	began    time.Time
+	had      budget.Use // its share, before it took more
 
 	loaded chan error    // gets one: nil when it has loaded
 	ended  chan struct{} // closed when the process and its goroutines have ended
@@ -35,32 +38,39 @@ type diedError struct{ how string }
 
 func (e *diedError) Error() string { return e.how }
 
-// startSession starts a worker process and waits until it has loaded. Errors are *Refused, *diedError, engine.ErrClosed, or what
-// starting a process can fail with.
-func (e *Engine) startSession() (*session, error) {
+// startSession starts a worker process and waits until it has loaded. Errors are *Refused, *diedError, engine.ErrClosed, what
+// starting a process can fail with, or ctx's: it has then ended.
+func (e *Engine) startSession(ctx context.Context) (*session, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	proc, err := e.cfg.Start()
 	if err != nil {
 		return nil, fmt.Errorf("start the process of the model: %w", err)
 	}
 	s := &session{e: e, proc: proc, out: newOutbox(), in: newReceiver(proc), began: time.Now(),
 		loaded: make(chan error, 1), ended: make(chan struct{})}
-	s.out.put(kindGreeting, func(b []byte) []byte {
-		return appendJSON(b, greeting{Version: version, Build: e.cfg.Build, Spec: e.cfg.Spec})
-	})
+	g := greeting{Version: version, Build: e.cfg.Build, Spec: e.cfg.Spec}
+	if share := e.cfg.Share; share != nil {
+		s.had = share.Use()
+		g.Share = &s.had
+		s.listen()
+	}
+	s.out.put(kindGreeting, func(b []byte) []byte { return appendJSON(b, g) })
 	written := make(chan struct{})
 	go func() {
 		defer close(written)
 		_ = s.out.run(proc) // the reader notices
 	}()
 	go s.run(written)
-	if err := s.load(); err != nil {
+	if err := s.load(ctx); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
 // load waits until the worker process has loaded, or has ended.
-func (s *session) load() error {
+func (s *session) load(ctx context.Context) error {
 	var err error
 	select {
 	case err = <-s.loaded:
@@ -74,6 +84,10 @@ func (s *session) load() error {
 		s.proc.Kill()
 		<-s.ended
 		return engine.ErrClosed
+	case <-ctx.Done():
+		s.proc.Kill()
+		<-s.ended
+		return ctx.Err()
 	}
 	if err != nil {
 		<-s.ended
@@ -102,6 +116,7 @@ func (s *session) run(written <-chan struct{}) {
 		how = fmt.Sprintf("%v; %s", err, how)
 	}
 	s.err = &diedError{how}
+	s.reclaim()
 	s.e.sessionEnded(s)
 	close(s.ended)
 }
@@ -190,6 +205,8 @@ func (s *session) read() error {
 			err = s.updates(c)
 		case kindReply:
 			s.reply(c)
+		case kindGrow, kindGive, kindSpare:
+			s.share(k, c)
 		case kindClosed:
 			s.closed = c.error()
 		default:

@@ -19,8 +19,11 @@ type worker struct {
 	out *outbox
 	ctx context.Context
 
+	share *Share // nil: there is none
+
 	step     sync.Mutex // held while forward runs
 	forward  func(b *backend.Batch, use func(rows []float32)) error
+	room     func(ctx context.Context, rows int) (done func(), err error)
 	watchdog *watchdog.Timer // of forward
 
 	mu      sync.Mutex
@@ -62,6 +65,9 @@ func (w *worker) greet(in *receiver, build string) (g greeting, err error) {
 	if g.Version != version || g.Build != build {
 		return g, fmt.Errorf("build %q, protocol %d of the process that started this one is not build %q, protocol %d", g.Build, g.Version, build, version)
 	}
+	if g.Share != nil {
+		w.share = newShare(w.out, *g.Share)
+	}
 	return g, nil
 }
 
@@ -95,7 +101,7 @@ func (w *worker) fail(err error) {
 // start makes prompts possible, and says so.
 func (w *worker) start(l *Loaded) {
 	w.mu.Lock()
-	w.engine, w.forward, w.loaded = l.Engine, l.Forward, true
+	w.engine, w.forward, w.room, w.loaded = l.Engine, l.Forward, l.Room, true
 	w.mu.Unlock()
 	f := facts{Limits: l.Limits, About: l.About}
 	if l.Engine != nil {
@@ -123,6 +129,8 @@ func (w *worker) read(in *receiver) error {
 			w.out.put(kindPong, nil)
 		case k == kindEnd:
 			return nil
+		case w.share != nil && (k == kindGrown || k == kindShrink || k == kindWake):
+			w.share.told(k, c)
 		case !loaded || k == kindPrompt && e == nil:
 			return errFrame
 		case k == kindPrompt:
@@ -297,7 +305,7 @@ func (w *worker) call(e *engine.Engine, c *contents) {
 	case callForward:
 		b := c.texts()
 		if c.end() == nil {
-			w.spawn(id, func(context.Context) { w.answerForward(id, b) })
+			w.spawn(id, func(ctx context.Context) { w.answerForward(ctx, id, b) })
 		}
 	case callStats:
 		w.spawn(id, func(context.Context) { // a backend may have to be asked

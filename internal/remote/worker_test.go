@@ -256,12 +256,12 @@ func TestDisk(t *testing.T) {
 func TestRealFailures(t *testing.T) {
 	c := &workers{}
 	var warn log
-	_, err := Open(config(spec{Refuse: "no such folder"}, c, &warn))
+	_, err := Open(t.Context(), config(spec{Refuse: "no such folder"}, c, &warn))
 	var r *Refused
 	if !errors.As(err, &r) || r.Msg != "no such folder" || r.Hint() != "have another" || c.n != 1 {
 		t.Errorf("%d starts: %v", c.n, err)
 	}
-	_, err = Open(config(spec{Die: "libc++abi: terminating due to uncaught exception"}, c, &warn))
+	_, err = Open(t.Context(), config(spec{Die: "libc++abi: terminating due to uncaught exception"}, c, &warn))
 	var crash *CrashError
 	if !errors.As(err, &crash) || !strings.Contains(err.Error(), "ended 3 times while it loaded, the last time with exit status 3: libc++abi: terminating") || c.n != 4 {
 		t.Errorf("%d starts: %v", c.n, err)
