@@ -55,6 +55,11 @@ func copied(t *testing.T, names ...string) (s shelf) {
 // demands is a catalog of the demo with models on disk, of which so many fit beside it. Its time is the test's.
 func demands(t *testing.T, disk Disk, fit int, idle time.Duration) (c *Catalog, forward func(time.Duration)) {
 	t.Helper()
+	return demandsOn(t, backends(), disk, fit, idle)
+}
+
+func demandsOn(t *testing.T, bs Backends, disk shelf, fit int, idle time.Duration) (c *Catalog, forward func(time.Duration)) {
+	t.Helper()
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	cfg := config.Default()
 	cfg.CacheMemoryMB, cfg.Threads = 64, 1
@@ -76,7 +81,6 @@ func demands(t *testing.T, disk Disk, fit int, idle time.Duration) (c *Catalog, 
 	}
 	most := WeightBytes(demo.FS()) + firstState + firstStep
 	total = stays + most*int64(fit) + most/2
-	bs := backends()
 	bs.Memory = budget.New(budget.Readers{Total: func() int64 { return total }}, 0)
 	c.AddDisk(disk, idle)
 	var mu sync.Mutex

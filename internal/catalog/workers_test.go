@@ -4,6 +4,7 @@ package catalog
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,6 +23,7 @@ import (
 	"go.uber.org/goleak"
 
 	"hearth/internal/backend"
+	"hearth/internal/budget"
 	"hearth/internal/chat"
 	"hearth/internal/config"
 	"hearth/internal/demo"
@@ -363,6 +366,151 @@ func TestEncodersApart(t *testing.T) {
 		}
 		if d := cmp.Diff(scores[0], scores[i]); d != "" {
 			t.Errorf("scores %d: here -, away +\n%s", i, d)
+		}
+	}
+}
+
+// TestApartShares: models in processes of their own have shares of the machine's memory, which grow with what they do, are asked
+// for what they have to spare, and come back when they go; the least recently used one goes for another, and none stays behind.
+func TestApartShares(t *testing.T) {
+	disk := copied(t, "a", "b", "c")
+	disk = append(disk, Found{Source: encoderSource(t, "reads", false), Kind: chat.Embeds})
+	bs := aparts("cpu")
+	var mu sync.Mutex
+	var started []*exec.Cmd
+	command := bs.Workers.Command
+	bs.Workers.Command = func() (*exec.Cmd, error) {
+		cmd, err := command()
+		mu.Lock()
+		defer mu.Unlock()
+		started = append(started, cmd)
+		return cmd, err
+	}
+	c, forward := demandsOn(t, bs, disk, 2, 0)
+	held := func(name string) (h budget.Held) {
+		for _, h := range c.bs.Memory.Shares() {
+			if h.Name == name {
+				return h
+			}
+		}
+		return h
+	}
+	if h := held("demo"); h.Weights == 0 || h.Scratch == 0 || !h.Pinned {
+		t.Errorf("the main model has %+v", h)
+	}
+	for _, name := range []string{"a", "b", "a"} {
+		if _, err := say(t, c, name, nil); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "its request has ended", func() bool { return row(t, c, name).Users == 0 })
+		forward(time.Second)
+	}
+	if _, err := say(t, c, "c", nil); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := row(t, c, "a"), row(t, c, "b"); a.State != "loaded" || b.State != "on_disk" || held("b").Sum() != 0 {
+		t.Errorf("a is %s, b is %s with %+v", a.State, b.State, held("b"))
+	}
+	until(t, "a tells what its prompt cache holds", func() bool { return held("a").Spare > 0 })
+	before := held("a")
+	c.bs.Memory.Press(budget.Short)
+	until(t, "half of it goes", func() bool { return held("a").State < before.State })
+	until(t, "nobody uses c", func() bool { return row(t, c, "c").Users == 0 })
+	c.bs.Memory.Press(budget.Critical)
+	until(t, "models that nobody uses go", func() bool { return row(t, c, "a").State == "on_disk" && row(t, c, "c").State == "on_disk" })
+	ctx, cancel := context.WithCancel(t.Context())
+	e, err := c.OpenEmbedder(ctx, "reads")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Embed(ctx, &chat.EmbedRequest{Inputs: []chat.Input{{Text: "hello"}}}); err != nil {
+		t.Error(err)
+	}
+	if h := held("reads"); h.Weights == 0 || h.Scratch == 0 || h.State != 0 {
+		t.Errorf("the embedder has %+v", h)
+	}
+	cancel()
+	if err := c.UnloadModel(t.Context(), "reads"); err != nil {
+		t.Error(err)
+	}
+	until(t, "only the main model has a share", func() bool { return len(c.bs.Memory.Shares()) == 1 && held("demo").Weights > 0 })
+	mu.Lock()
+	defer mu.Unlock()
+	for _, cmd := range started[1:] {
+		if cmd.ProcessState == nil {
+			t.Errorf("process %d still runs", cmd.Process.Pid)
+		}
+	}
+}
+
+// TestApartCancelled: the load of a model in a process of its own ends, and its process with it, when all who waited have left.
+func TestApartCancelled(t *testing.T) {
+	disk := copied(t, "a")
+	disk = append(disk, Found{Source: encoderSource(t, "reads", false), Kind: chat.Embeds})
+	bs := aparts("cpu")
+	command := bs.Workers.Command
+	silent := make(chan *exec.Cmd, 1)
+	c, forward := demandsOn(t, bs, disk, 2, 0)
+	for _, name := range []string{"a", "reads"} {
+		c.mu.Lock()
+		bs.Workers.Command = func() (*exec.Cmd, error) {
+			cmd := exec.Command("sleep", "1000")
+			silent <- cmd
+			return cmd, nil
+		}
+		c.mu.Unlock()
+		ctx, cancel := context.WithCancel(t.Context())
+		got := make(chan error, 1)
+		go func() {
+			var err error
+			if name == "a" {
+				_, err = c.Open(ctx, name)
+			} else {
+				_, err = c.OpenEmbedder(ctx, name)
+			}
+			got <- err
+		}()
+		cmd := <-silent
+		until(t, "it is being loaded", func() bool { return row(t, c, name).State == "loading" })
+		cancel()
+		if err := <-got; !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: error %v", name, err)
+		}
+		until(t, "the load ends", func() bool { return row(t, c, name).State == "on_disk" })
+		if cmd.ProcessState == nil {
+			t.Errorf("%s: its process still runs", name)
+		}
+		if r := row(t, c, name); r.Loads != 0 || r.Problem != "" || len(c.bs.Memory.Shares()) != 1 {
+			t.Errorf("%+v, shares %+v", r, c.bs.Memory.Shares())
+		}
+		bs.Workers.Command = command
+		forward(0)
+	}
+	if _, err := say(t, c, "a", nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestApartTooLarge: what a process finds too large is refused as it would be here, and the server's other models go on.
+func TestApartTooLarge(t *testing.T) {
+	for name, bs := range map[string]Backends{"here": backends(), "apart": aparts("cpu")} {
+		bs.Memory = budget.New(budget.Readers{Total: func() int64 { return 1 << 20 }}, 0)
+		src, err := Find("", hub.Cache{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := New(src, config.Default())
+		err = c.Load(bs)
+		var hint interface{ Hint() string }
+		var short *budget.ShortError
+		if !errors.As(err, &short) || short.Need.Weights == 0 || !strings.Contains(err.Error(), "of 1 MiB are free") || !errors.As(err, &hint) || hint.Hint() != short.Hint() {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		if all := bs.Memory.Shares(); len(all) != 0 {
+			t.Errorf("%s: shares that are left: %+v", name, all)
 		}
 	}
 }

@@ -35,7 +35,13 @@ func NewMemory(m *model.Encoder, be backend.Backend, share budget.Holding, limit
 		Rehearse(steps func() error) (int64, error)
 	}:
 		r.scratch, err = budget.Fit(budget.Step{Rows: most}, func(st budget.Step) (int64, error) {
-			return be.Rehearse(func() error { return Forward(m, r.be, blank(st.Rows), func([]float32) {}) })
+			return be.Rehearse(func() error { // what both take: arrays are as large as the larger of them
+				err := Forward(m, r.be, blank(st.Rows, limit), func([]float32) {})
+				if err == nil && st.Rows <= usualRows {
+					err = Forward(m, r.be, blank(st.Rows, 1), func([]float32) {})
+				}
+				return err
+			})
 		})
 	case interface{ Scratch(rows, outs int) int64 }:
 		r.scratch, err = budget.Fit(budget.Step{Rows: most}, func(st budget.Step) (int64, error) { return be.Scratch(st.Rows, 0), nil })
@@ -45,7 +51,7 @@ func NewMemory(m *model.Encoder, be backend.Backend, share budget.Holding, limit
 	if err != nil {
 		return nil, err
 	}
-	r.usual = r.of(min(limit, usualRows))
+	r.usual = r.of(usualRows)
 	has := share.Use()
 	lack := budget.Use{Scratch: max(r.usual-has.Scratch, 0)}
 	if _, a := share.Grow(lack, lack); a != budget.Yes {
@@ -61,11 +67,16 @@ func NewMemory(m *model.Encoder, be backend.Backend, share budget.Holding, limit
 	return r, nil
 }
 
-// blank is a batch of one text.
-func blank(rows int) *backend.Batch {
-	b := &backend.Batch{Tokens: make([]int32, rows), Spans: []backend.Span{{Slot: -1, Len: rows}}}
+// blank is a batch of texts that are as long as they may be.
+func blank(rows, longest int) *backend.Batch {
+	b := &backend.Batch{Tokens: make([]int32, rows)}
 	for i := range rows {
-		b.Pos[0] = append(b.Pos[0], int32(i))
+		at := i % longest
+		if at == 0 {
+			b.Spans = append(b.Spans, backend.Span{Slot: -1, Row: i})
+		}
+		b.Spans[len(b.Spans)-1].Len++
+		b.Pos[0] = append(b.Pos[0], int32(at))
 	}
 	return b
 }

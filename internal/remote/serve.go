@@ -124,6 +124,7 @@ func Serve(conn io.ReadWriteCloser, build string, load func(spec json.RawMessage
 	select {
 	case l = <-loads:
 	case err := <-ended: // before there is anything to keep
+		w.out.close()
 		go func() {
 			if l := <-loads; l.Loaded != nil {
 				_ = l.Close() // the process may end first

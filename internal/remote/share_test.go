@@ -22,7 +22,7 @@ import (
 func counted(t *testing.T, total int64, has budget.Use) (*budget.Machine, *budget.Share) {
 	t.Helper()
 	m := budget.New(budget.Readers{Total: func() int64 { return total }}, 0)
-	s, err := m.Ask(t.Context(), budget.Claim{Name: "model", Use: has, Unload: func() {}, Apart: true})
+	s, err := m.Ask(t.Context(), budget.Claim{Name: "model", Use: has, Apart: true})
 	if err != nil {
 		t.Fatal(err)
 	}
