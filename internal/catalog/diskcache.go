@@ -15,7 +15,8 @@ type DiskCache struct {
 }
 
 // options are the tier's for a model, nil if nothing is to be kept. A model that cannot be told from others is not kept.
-func (k *DiskCache) options(src *Source, cfg *config.Config) *tier.Options {
+// A shared quota is for all models together.
+func (k *DiskCache) options(src *Source, cfg *config.Config, shared bool) *tier.Options {
 	dir := cfg.PrefixCacheFolder()
 	if k == nil || dir == "" {
 		return nil
@@ -25,7 +26,7 @@ func (k *DiskCache) options(src *Source, cfg *config.Config) *tier.Options {
 		k.Warn("prefix cache: nothing is kept on disk: " + err.Error())
 		return nil
 	}
-	return &tier.Options{Dir: dir, Name: src.ID, Fingerprint: print + "\nbuild " + k.Build, Quota: int64(cfg.PrefixCacheMB) << 20,
+	return &tier.Options{Dir: dir, Name: src.ID, Fingerprint: print + "\nbuild " + k.Build, Quota: int64(cfg.PrefixCacheMB) << 20, Shared: shared,
 		TTL: time.Duration(cfg.PrefixCacheDays) * 24 * time.Hour, Warn: k.Warn}
 }
 

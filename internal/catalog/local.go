@@ -34,7 +34,7 @@ func openLocal(ctx context.Context, src *Source, cfg *config.Config, id string, 
 	}
 	known(text.Template == nil) // the weights may take minutes
 	read := c.Warnings          // the checkpoint is given away
-	w, err := openWeights(ctx, src, c, cfg, bs, disk.options(src, cfg))
+	w, err := openWeights(ctx, src, c, cfg, bs, disk.options(src, cfg, bs.demand != nil))
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -316,11 +316,11 @@ func (e *Entry) refusal(err error) error {
 // loadOne loads a model that nobody else may load or free meanwhile.
 func (c *Catalog) loadOne(ctx context.Context, e *Entry) {
 	c.mu.Lock()
-	bs, d := c.bs, &demand{ctx: ctx, state: e.state, step: e.step, unload: func() { c.evict(e) }}
+	bs, disk, d := c.bs, c.DiskCache, &demand{ctx: ctx, state: e.state, step: e.step, unload: func() { c.evict(e) }}
 	c.mu.Unlock()
 	bs.demand = d
 	glanced := glancesOf(e.src.FS)
-	m, err := e.open(ctx, bs, nil)
+	m, err := e.open(ctx, bs, disk)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	left := ctx.Err() != nil // all who waited

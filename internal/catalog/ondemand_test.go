@@ -527,3 +527,40 @@ func privateBytes(t *testing.T) int64 {
 	}
 	return n
 }
+
+// What the prompt cache of a model held is on disk when the model has gone, and is there for it when it is loaded again, be it here
+// or in a process of its own; the ids of its answers too.
+func TestOnDemandKeeps(t *testing.T) {
+	for name, bs := range map[string]Backends{"here": backends(), "apart": aparts("cpu")} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			c, _ := demandsOn(t, bs, copied(t, "a"), 1, 0)
+			c.cfg = keeping(t, dir)
+			c.DiskCache = &DiskCache{Build: "test", Warn: func(line string) { t.Error(line) }}
+			r := conversation()
+			for i := range 2 {
+				ctx, cancel := context.WithCancel(t.Context())
+				g, err := c.Open(ctx, "a")
+				if err != nil {
+					t.Fatal(err)
+				}
+				for range 3 {
+					if _, u := turn(t, g, r); i == 1 && u.Disk == 0 && u.Cached == 0 {
+						t.Errorf("usage %+v", u)
+					}
+				}
+				cancel()
+				if err := c.UnloadModel(t.Context(), "a"); err != nil {
+					t.Fatal(err)
+				}
+				until(t, "it has gone", func() bool { return len(c.bs.Memory.Shares()) == 1 })
+			}
+			if found, err := filepath.Glob(filepath.Join(dir, "a-*", "history.aside")); err != nil || len(found) != 1 {
+				t.Errorf("the ids of earlier answers are in %v, error %v", found, err)
+			}
+			if n := c.Stats().Cache.Disk.Hits; n == 0 {
+				t.Error("nothing came from disk")
+			}
+		})
+	}
+}

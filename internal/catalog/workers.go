@@ -47,6 +47,7 @@ type spec struct {
 type diskSpec struct {
 	Dir, Name, Fingerprint string
 	Quota                  int64
+	Shared                 bool
 	TTL                    time.Duration
 }
 
@@ -108,7 +109,7 @@ func (b Backends) openAway(ctx context.Context, src *Source, cfg *config.Config,
 	start := time.Now()
 	s := spec{}
 	if disk != nil {
-		s.Disk = &diskSpec{disk.Dir, disk.Name, disk.Fingerprint, disk.Quota, disk.TTL}
+		s.Disk = &diskSpec{disk.Dir, disk.Name, disk.Fingerprint, disk.Quota, disk.Shared, disk.TTL}
 	}
 	w := &Weights{}
 	m, err := b.start(s, src, cfg, backend, &w.holding, func(c remote.Config) (told, error) {
@@ -219,7 +220,7 @@ func loadSpec(b json.RawMessage, bs Backends, h remote.Hooks) (*remote.Loaded, e
 	}
 	var disk *tier.Options
 	if d := s.Disk; d != nil {
-		disk = &tier.Options{Dir: d.Dir, Name: d.Name, Fingerprint: d.Fingerprint, Quota: d.Quota, TTL: d.TTL, Warn: h.Warn}
+		disk = &tier.Options{Dir: d.Dir, Name: d.Name, Fingerprint: d.Fingerprint, Quota: d.Quota, Shared: d.Shared, TTL: d.TTL, Warn: h.Warn}
 	}
 	w, err := loadWeights(src, c, s.Config, bs, disk, h)
 	if err != nil {

@@ -56,6 +56,7 @@ func (noGPU) Hint() string { return "have one" }
 // withGPU are backends of which one does not open.
 func withGPU() Backends {
 	b := backends()
+	b.Open["bounded"] = openBounded
 	b.Open["gpu"] = func(*config.Config) (backend.Backend, error) { return nil, noGPU{errors.New("there is no GPU")} }
 	return b
 }
@@ -221,20 +222,27 @@ func TestApart(t *testing.T) {
 	}
 }
 
+// keeping is a configuration that keeps the prompt cache in dir.
+func keeping(t *testing.T, dir string) *config.Config {
+	t.Helper()
+	cfg := config.Default()
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	cfg.Register(flags, config.Groups...)
+	if err := flags.Parse([]string{"--prefix-cache-dir", dir, "--cache-memory-mb", "64", "--threads", "1", "--config", "off"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := cfg.Load(flags, func(string) (string, bool) { return "", false }, func(string) {}); err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
 // TestApartKeeps: what the prompt cache has on disk is there after a restart, ids of earlier answers included.
 func TestApartKeeps(t *testing.T) {
 	dir := t.TempDir()
 	r := conversation()
 	for i := range 2 {
-		cfg := config.Default()
-		flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
-		cfg.Register(flags, config.Groups...)
-		if err := flags.Parse([]string{"--prefix-cache-dir", dir, "--cache-memory-mb", "64", "--threads", "1", "--config", "off"}); err != nil {
-			t.Fatal(err)
-		}
-		if err := cfg.Load(flags, func(string) (string, bool) { return "", false }, func(string) {}); err != nil {
-			t.Fatal(err)
-		}
+		cfg := keeping(t, dir)
 		src, err := Find("", hub.Cache{})
 		if err != nil {
 			t.Fatal(err)

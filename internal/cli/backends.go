@@ -32,7 +32,8 @@ func backends() catalog.Backends {
 			"cpu": func(*config.Config) (backend.Backend, error) { return cpu.New(), nil },
 			"mlx": openMLX,
 		},
-		Auto: []string{"cpu"},
+		Auto:   []string{"cpu"},
+		Limits: map[string]func() int64{"mlx": mlx.Limit},
 	}
 	if runtime.GOOS == "darwin" {
 		b.Auto = []string{"mlx", "cpu"}

@@ -90,20 +90,22 @@ func removeStale(dir, own string) (rest []string) {
 }
 
 // shrink removes folders, in their order, until all of them and this tier, which has so many bytes, have at most 1/diskShare of
-// what they and the free bytes of the disk are together. Folders that are open stay. It gives the bytes that it made free.
-func shrink(folders []string, bytes, free int64) (freed int64) {
+// what they and the free bytes of the disk are together, and no more than quota. Folders that are open stay. It gives the bytes
+// that it made free, and those of folders that are left.
+func shrink(folders []string, bytes, free, quota int64) (freed, left int64) {
+	own := bytes
 	sizes := make([]int64, len(folders))
 	for i, d := range folders {
 		sizes[i] = sizeOf(d)
 		bytes += sizes[i]
 	}
-	most := (free + bytes) / diskShare
+	most := min((free+bytes)/diskShare, quota)
 	for i, d := range folders {
 		if bytes-freed > most && removeFolder(d) {
 			freed += sizes[i]
 		}
 	}
-	return freed
+	return freed, bytes - freed - own
 }
 
 // nameOf is what names of folders of one model begin with.

@@ -33,6 +33,7 @@ const (
 	freeShare  = 10           // or 1/freeShare of the free disk, if that is less
 	readers    = 2            // fetches that read at once
 	staleDays  = 30           // folders of other models that were not opened for so long are removed,
+	leastShare = 8            // of a quota that is shared, one folder has 1/leastShare at least
 	diskShare  = 4            // and more of them while all folders have over 1/diskShare of what they and the free disk are
 	mostUses   = 8            // uses that count for rank
 )
@@ -45,6 +46,7 @@ type Options struct {
 	Geometry    kv.Geometry
 	Snapshots   bool          // there is recurrent state: see Path.Pages
 	Quota       int64         // bytes of files; 0: 10 GiB, or a tenth of the free disk
+	Shared      bool          // Quota is for what all folders of Dir have when this one is opened; a leastShare of it is there in any case
 	TTL         time.Duration // what was not used for so long is removed; 0: nothing is
 	Warn        func(string)  // gets one line; called from any goroutine; nil: none
 	Ready       func()        // called when a page was read, a fetch has ended or a run was written; likewise
@@ -156,15 +158,21 @@ func (t *Tier) open() (err error) {
 		return err
 	}
 	free, unknown := regular.Free(t.dir)
-	if unknown == nil {
-		free += shrink(others, t.bytes, free)
-	}
 	t.quota = t.opts.Quota
 	if t.quota <= 0 {
 		if unknown != nil {
 			return fmt.Errorf("free space of %s: %w", t.dir, unknown)
 		}
 		t.quota = min(defaultMax, (free+t.bytes)/freeShare)
+	}
+	most := int64(math.MaxInt64)
+	if t.opts.Shared {
+		most = t.quota
+	}
+	if unknown == nil {
+		if _, beside := shrink(others, t.bytes, free, most); t.opts.Shared {
+			t.quota = max(t.quota-beside, t.quota/leastShare)
+		}
 	}
 	t.removeFiles(t.makeRoom(0, math.MaxInt64, nil))
 	if t.opts.TTL > 0 {

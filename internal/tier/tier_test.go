@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -398,6 +399,23 @@ func TestOwners(t *testing.T) {
 	}
 }
 
+// TestSharedQuota: a folder whose quota is for all has what others leave of it, and an eighth in any case.
+func TestSharedQuota(t *testing.T) {
+	dir := t.TempDir()
+	main := open(t, dir, nil)
+	defer main.close()
+	if err := os.WriteFile(filepath.Join(main.dir, "x"), make([]byte, 60_000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for quota, want := range map[int64]int64{100_000: 40_000, 64_000: 8_000} {
+		d := open(t, dir, func(o *Options) { o.Name, o.Quota, o.Shared = "beside", quota, true })
+		if got := d.Stats().Quota; got > want || got < want-1000 { // less the small files of the main one
+			t.Errorf("of %d it has %d, want %d", quota, got, want)
+		}
+		d.close()
+	}
+}
+
 // TestSweep: folders of models that nobody has open go when they are old, when a later one has their name, and when the
 // disk is full. Those that are open, or not ours, stay whatever they hold.
 func TestSweep(t *testing.T) {
@@ -418,14 +436,17 @@ func TestSweep(t *testing.T) {
 		{"a" + print + "02", 1 * day, 1000},
 	}
 	for name, c := range map[string]struct {
-		free int64
-		want string
+		free, quota int64
+		want        string
 	}{
-		"room":             {1 << 30, "a02 b00 mine new00 own00 used00"},
-		"not known":        {0, "a02 b00 mine new00 own00 used00"},
-		"for four":         {9000, "a02 b00 mine own00 used00"}, // a quarter of 9,000 and the 8,000 that are there at first
-		"for three":        {4000, "a02 mine own00 used00"},
-		"for those in use": {1, "mine own00 used00"},
+		"room":                 {1 << 30, math.MaxInt64, "a02 b00 mine new00 own00 used00"},
+		"not known":            {0, math.MaxInt64, "a02 b00 mine new00 own00 used00"},
+		"for four":             {9000, math.MaxInt64, "a02 b00 mine own00 used00"}, // a quarter of 9,000 and the 8,000 that are there at first
+		"for three":            {4000, math.MaxInt64, "a02 mine own00 used00"},
+		"for those in use":     {1, math.MaxInt64, "mine own00 used00"},
+		"a quota for all":      {1 << 30, 3100, "a02 mine own00 used00"},
+		"a quota for too few":  {1 << 30, 1000, "mine own00 used00"},
+		"a quota for them all": {1 << 30, 9000, "a02 b00 mine new00 own00 used00"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -447,7 +468,10 @@ func TestSweep(t *testing.T) {
 			}
 			rest := removeStale(dir, filepath.Join(dir, folders[0].name))
 			if c.free > 0 {
-				shrink(rest, 1000, c.free+3000) // of own; three folders have gone
+				_, beside := shrink(rest, 1000, c.free+3000, c.quota) // of own; three folders have gone
+				if n := int64(1000 * (len(strings.Fields(c.want)) - len([]string{"mine", "own00"}))); beside != n {
+					t.Errorf("%d bytes are left beside, want %d", beside, n)
+				}
 			}
 			left, err := os.ReadDir(dir)
 			if err != nil {

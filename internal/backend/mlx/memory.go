@@ -83,6 +83,13 @@ func (l *lib) deviceSize(key string) int64 {
 	return int64(*size)
 }
 
+// Limit is what the GPU may use of the machine's memory, in bytes, 0 where there is none. It opens no library, and where macOS
+// decides it is what that usually decides; Memory of a Backend has the exact number.
+func Limit() int64 {
+	limit, _ := machine()
+	return limit
+}
+
 // wire keeps what is loaded resident: macOS would write parts of a large model to disk between two requests.
 func (l *lib) wire() {
 	if l.limit > 0 {
