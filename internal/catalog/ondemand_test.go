@@ -58,7 +58,7 @@ func demands(t *testing.T, disk Disk, fit int, idle time.Duration) (c *Catalog, 
 	return demandsOn(t, backends(), disk, fit, idle)
 }
 
-func demandsOn(t *testing.T, bs Backends, disk shelf, fit int, idle time.Duration) (c *Catalog, forward func(time.Duration)) {
+func demandsOn(t *testing.T, bs Backends, disk Disk, fit int, idle time.Duration) (c *Catalog, forward func(time.Duration)) {
 	t.Helper()
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	cfg := config.Default()
