@@ -58,8 +58,8 @@ func Reserve(total int64) int64 { return min(total/16, 4<<30) }
 
 // Machine is a machine's memory, and who has what of it. Methods may be called from any goroutine.
 //
-// Invariants: the shares' sum never grows beyond the capacity, nor that of a device's beyond its own; nobody's callback is called with the lock held; a share that has
-// been told to unload is told once.
+// Invariants: the shares' sum never grows beyond the capacity, nor that of a device's beyond its own; nobody's callback is called
+// with the lock held; a share that has been told to unload is told once.
 type Machine struct {
 	read    Readers
 	reserve int64

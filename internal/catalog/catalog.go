@@ -27,7 +27,8 @@ import (
 
 // Catalog is the table of models. Its methods are safe for concurrent use, but for those that add to it.
 type Catalog struct {
-	// DiskCache is of the main model and of those that are loaded on demand; set before Load; nil: prompt caches live in memory only.
+	// DiskCache is of the main model and of those that are loaded on demand. It is set before Load; nil: prompt caches live in
+	// memory only.
 	DiskCache *DiskCache
 	// Note is told, once each, which names of others' models are taken for this one. It is set before Open; nil: nobody is told.
 	Note func(line string)

@@ -58,8 +58,7 @@ func TestOnDevice(t *testing.T) {
 	}
 }
 
-// bounded is a backend with a device that may use some of the machine's memory: as much as an on-demand model needs that was never
-// loaded, and the main one.
+// bounded is a backend with a device that may use some of the machine's memory: enough for the main model and one on demand.
 type bounded struct{ *cpu.Backend }
 
 const boundedBytes = 200 << 20
@@ -71,8 +70,8 @@ func (bounded) Room(int64, int) (int64, error) { return boundedBytes, nil }
 
 func openBounded(*config.Config) (backend.Backend, error) { return bounded{cpu.New()}, nil }
 
-// TestDeviceShared: models on a device never have more together than that may use, however much the machine has, be it known before
-// they are loaded or told by their processes: one goes for another.
+// TestDeviceShared: models on a device never have more together than that may use, however much the machine has, be it known
+// before they are loaded or told by their processes: one goes for another.
 func TestDeviceShared(t *testing.T) {
 	known := map[string]func() int64{"bounded": func() int64 { return boundedBytes }}
 	here, apart, told := backends(), aparts("bounded"), aparts("bounded")

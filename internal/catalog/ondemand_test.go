@@ -528,8 +528,8 @@ func privateBytes(t *testing.T) int64 {
 	return n
 }
 
-// What the prompt cache of a model held is on disk when the model has gone, and is there for it when it is loaded again, be it here
-// or in a process of its own; the ids of its answers too.
+// What the prompt cache of a model held is on disk when the model has gone, and is there for it when it is loaded again, be it
+// here or in a process of its own; the ids of its answers too.
 func TestOnDemandKeeps(t *testing.T) {
 	for name, bs := range map[string]Backends{"here": backends(), "apart": aparts("cpu")} {
 		t.Run(name, func(t *testing.T) {

@@ -111,7 +111,7 @@ func TestShareCrosses(t *testing.T) {
 	})
 }
 
-// TestShareOfTheDead: what a worker process took is free when it has died, and the next one begins with what the first began with.
+// TestShareOfTheDead: what a worker process took is free when it has died, and the next one begins as the first did.
 func TestShareOfTheDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, share := counted(t, 1000, budget.Use{Weights: 100})
@@ -239,7 +239,7 @@ func TestParentGone(t *testing.T) {
 	}
 }
 
-// TestOpenCancelled: a load that nobody waits for any more ends with its process, be it started, loading or about to be tried again.
+// TestOpenCancelled: a load that nobody waits for ends with its process, be it started, loading or about to be tried again.
 func TestOpenCancelled(t *testing.T) {
 	for name, part := range map[string]func(*actor){
 		"silent": func(a *actor) { _, _ = a.until(kindPing); _, _ = a.until(kindEnd) },
