@@ -117,6 +117,7 @@ func (u *queue) waiting() int {
 func (u *queue) loop() {
 	defer close(u.stopped)
 	defer u.watchdog.Close()
+	debug.SetPanicOnFault(true) // see backend.Unreadable
 	for {
 		u.mu.Lock()
 		u.fill()
@@ -201,7 +202,11 @@ func (u *queue) place(q *request) {
 // error.
 func Forward(m *model.Encoder, be backend.Backend, b *backend.Batch, use func(rows []float32)) (err error) {
 	defer func() {
-		if v := recover(); v != nil {
+		v := recover()
+		switch err2 := backend.Unreadable(v); {
+		case err2 != nil:
+			err = fmt.Errorf("run step: %w", err2)
+		case v != nil:
 			err = fmt.Errorf("run step: panic: %v\n%s", v, debug.Stack())
 		}
 	}()

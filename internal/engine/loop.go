@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 func (e *Engine) loop() {
 	defer close(e.done)
 	defer e.watchdog.Close()
+	debug.SetPanicOnFault(true) // a mapped file that somebody cuts short fails a step and not the process
 	for e.intake() {
 		e.trace.lap(nil)
 		plan := e.sched.Next()

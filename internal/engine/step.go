@@ -108,7 +108,10 @@ func (r *runner) step(p sched.Plan) []result {
 // panic is an error of the step.
 func (r *runner) forward(p sched.Plan) (err error) {
 	defer func() {
-		if v := recover(); v != nil {
+		v := recover()
+		if cut := backend.Unreadable(v); cut != nil {
+			err = &StepError{Err: cut}
+		} else if v != nil {
 			err = &StepError{Err: fmt.Errorf("panic: %v", v), Stack: debug.Stack()}
 		}
 		if err != nil {

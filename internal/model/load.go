@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"reflect"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,7 +26,18 @@ import (
 //	tied   the embedding that serves where there is no tensor of that name
 //	shard  how ranks divide it: rows of the result (col) or columns of the input (row)
 //	glu    the two parts are a gate and what it multiplies
-func Load(m Model, src Source, ld B.Loader, world int) error {
+//
+// A file that is cut short meanwhile is an error.
+func Load(m Model, src Source, ld B.Loader, world int) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		v := recover()
+		if err2 := B.Unreadable(v); err2 != nil {
+			err = &LoadError{Problem: "its weights", Err: err2}
+		} else if v != nil {
+			panic(v)
+		}
+	}()
 	if i, ok := m.(inspector); ok {
 		i.Inspect(src.Shape)
 	}

@@ -2,9 +2,12 @@ package cpu
 
 import (
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"hearth/internal/backend"
 )
 
 // job is work on items [0, n) that may be split anywhere. The values live in the backend and are reused, so that
@@ -188,9 +191,10 @@ func (p *pool) steal(own *share) bool {
 func (p *pool) loop(w *worker, id int) {
 	runtime.LockOSThread()
 	defer p.stopped.Done()
-	var last uint32  // the region this worker has been in
-	var seen uint32  // the number it has seen last
-	var warmed *part // what it has read ahead
+	debug.SetPanicOnFault(true) // see backend.Unreadable
+	var last uint32             // the region this worker has been in
+	var seen uint32             // the number it has seen last
+	var warmed *part            // what it has read ahead
 	for spin := 0; !p.quit.Load(); spin++ {
 		s := p.state.Load()
 		number := uint32(s >> 32)
@@ -227,6 +231,11 @@ const (
 // warm reads the beginning of the share that thread id will have of a product. Between two products of a decode step there are
 // some ten microseconds in which only the caller has work and the memory none.
 func (p *pool) warm(next *part, id int, region uint64) {
+	defer func() {
+		if v := recover(); v != nil && backend.Unreadable(v) == nil { // the step will find out
+			panic(v)
+		}
+	}()
 	first := next.m.Panels() * id / p.size
 	for at := 0; at < warmBytes && p.state.Load()>>32 == region; at += warmPiece {
 		next.m.Touch(first, at, warmPiece)
