@@ -9,7 +9,7 @@ RACE     := ./internal/engine ./internal/embed ./internal/sched ./internal/kv ./
 VENV     := .venv
 TIME     ?= 30s
 
-.PHONY: help build run check fmt vet lint test race purego cross arm64 mlx mlx-overhead interop interop-npm fuzz fuzz-parsers schema-suite schema-beside generations calls demo-data quality quality-real bench soak hostile prometheus kill crash load browser bigfolder hub minilm golden size clean
+.PHONY: help build run check fmt vet lint test race purego cross arm64 mlx mlx-overhead interop interop-npm fuzz fuzz-parsers schema-suite schema-beside generations calls demo-data quality quality-real bench soak hostile prometheus kill crash vuln load browser bigfolder hub minilm golden size clean
 
 help: ## what can be made
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -254,6 +254,10 @@ kill: ## the process of a model is killed KILLS times under load of both protoco
 
 crash: build ## a server that stores responses is killed KILLS times under load: what it said to be complete is there (KILLS=200)
 	go test ./interop/crash -count=1 -timeout 0 -v -hearth $(CURDIR)/bin/hearth -kills $(or $(KILLS),200)
+
+vuln: ## weaknesses that are known of the modules and the standard library, as far as code here calls them; skipped where Go's database cannot be had
+	@out=$$(go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./... 2>&1); rc=$$?; printf '%s\n' "$$out"; \
+	if test $$rc = 1 && grep -q 'fetching vulnerabilities' <<< "$$out"; then echo "skipped: Go's database of weaknesses cannot be had here" >&2; exit 0; fi; exit $$rc
 
 load: ## what the HTTP front adds to a token, and up to 1000 streams at once, TIME each (TIME=30s)
 	go test ./interop/load -count=1 -timeout 0 -v -measure -for $(TIME)

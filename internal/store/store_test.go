@@ -538,3 +538,27 @@ func TestEvents(t *testing.T) {
 		}
 	}
 }
+
+// TestClockJumps: a clock that is set back has nothing expire, and chains go on across it and when it is set forward again. What
+// was stored meanwhile is then as old as it says, and expires as such.
+func TestClockJumps(t *testing.T) {
+	now := time.UnixMilli(1_800_000_000_000)
+	var mu sync.Mutex
+	s := open(t, Options{Responses: 30 * 24 * time.Hour, Conversation: time.Hour, Now: func() time.Time { mu.Lock(); defer mu.Unlock(); return now }})
+	set := func(d time.Duration) { mu.Lock(); defer mu.Unlock(); now = now.Add(d) }
+	const year = 365 * 24 * time.Hour
+	add(t, s, ada, "a", "")
+	for i, d := range []time.Duration{-year, year + time.Minute} {
+		set(d)
+		id := []string{"b", "c"}[i]
+		add(t, s, ada, id, []string{"a", "b"}[i])
+		if i == 0 {
+			if err := s.Sweep(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := s.Chain(t.Context(), ada, id, false); err != nil || len(got) != 3*(i+2) {
+			t.Errorf("%s: %d items, %v", id, len(got), err)
+		}
+	}
+}
