@@ -23,13 +23,22 @@ func Missing(e *hub.NotFoundError) string {
 func Advice(e *hub.NotFoundError) (parts []string) {
 	target := cmp.Or(e.Target, e.ID)
 	id, _, ok := hub.ParseID(target)
-	if near := nearest(id, e.Have); near != "" {
+	if near := Nearest(e); near != "" {
 		parts = append(parts, "did you mean "+near+"?")
 	}
 	if ok && strings.Contains(id, "/") {
 		parts = append(parts, "to download it: hearth pull "+target)
 	}
 	return append(parts, onDisk(e.Have)...)
+}
+
+// Nearest is the id or the alias that was most likely meant, "" if none is near.
+func Nearest(e *hub.NotFoundError) string {
+	id, _, _ := hub.ParseID(cmp.Or(e.Target, e.ID))
+	if near := nearest(id, e.Have); near != "" {
+		return near
+	}
+	return config.Nearest(e.ID, e.Aliases)
 }
 
 // onDiskPart begins what says which models there are.

@@ -24,8 +24,9 @@ func TestMissing(t *testing.T) {
 		{"other/thing@v1", "", have[1:2], "to download it: hearth pull other/thing@v1; on this disk: org/a"},
 		{"qwen3", "mlx-community/Qwen3-8B-4bit", nil, "to download it: hearth pull mlx-community/Qwen3-8B-4bit"},
 		{"nothing like it", "", nil, "MODEL is a folder, an id such as mlx-community/Qwen3-0.6B-4bit, an alias (hearth alias lists them), or demo"},
+		{"gema3", "", nil, "did you mean gemma3?"},
 	} {
-		if got := Missing(&hub.NotFoundError{ID: tt.name, Target: tt.target, Have: tt.have}); got != tt.want {
+		if got := Missing(&hub.NotFoundError{ID: tt.name, Target: tt.target, Have: tt.have, Aliases: []string{"gemma3", "mistral"}}); got != tt.want {
 			t.Errorf("%s: %q\nwant %q", tt.name, got, tt.want)
 		}
 	}

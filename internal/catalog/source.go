@@ -87,7 +87,7 @@ func (e *HalfError) Error() string {
 
 // Hint says how the rest comes.
 func (e *HalfError) Hint() string {
-	if e.Entry.Repo == "" {
+	if !e.Entry.Cached() {
 		return "fetch the missing files into that folder, or the whole model by its id"
 	}
 	name := e.Entry.ID
@@ -111,14 +111,35 @@ func folder(name string, st fs.FileInfo) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find model: %w", err)
 	}
-	if !st.IsDir() && filepath.Ext(path) == ".safetensors" {
-		return nil, &model.LoadError{Where: name, Problem: "is one file of a model", Hint: "give the folder it is in: " + filepath.Dir(name)}
+	if !st.IsDir() {
+		if err := aFile(name); err != nil {
+			return nil, err
+		}
 	}
 	id := filepath.Base(path)
 	if cached, ok := hub.SnapshotID(path); ok {
 		id = cached
+		cache := hub.Cache{Dir: filepath.Dir(filepath.Dir(filepath.Dir(path)))}
+		if e, err := cache.Find(path); err == nil && e.State == hub.Half {
+			e.ID += "@" + e.Revision
+			return nil, &HalfError{e}
+		}
 	}
 	return &Source{ID: id, Path: path, Where: name, FS: regular.Dir(path), Created: st.ModTime()}, nil
+}
+
+// aFile says of a file in the place of a folder what to give instead, nil of what loading has words for.
+func aFile(name string) error {
+	dir := filepath.Dir(name)
+	switch hub.FormatOf(filepath.Base(name)) {
+	case hub.Safetensors:
+		return &model.LoadError{Where: name, Problem: "is one file of a model", Hint: "give the folder it is in: " + dir}
+	case hub.Adapter:
+		return &model.LoadError{Where: name, Problem: "is an adapter without the model it belongs to", Hint: "give the folder of the base model, and --adapter-path " + dir}
+	case hub.PyTorch:
+		return &model.LoadError{Where: name, Problem: "PyTorch weights are not supported", Hint: "use a conversion of the model to MLX or safetensors"}
+	}
+	return nil
 }
 
 // looksLikePath tells a mistyped path from an id: ids have at most one slash, forward, inside.

@@ -85,8 +85,15 @@ func setAlias(notes io.Writer, on *hub.Roots, name, model string) error {
 	case err == nil:
 	case filepath.IsAbs(model):
 		fmt.Fprintf(notes, "hearth: %s has no model yet\n", regular.Clip(model))
-	default:
+	case strings.Contains(model, "/"):
 		fmt.Fprintf(notes, "hearth: %s is not on this disk yet: hearth pull %s\n", regular.Clip(model), name)
+	default:
+		note := regular.Clip(model) + " is not on this disk"
+		var missing *hub.NotFoundError
+		if errors.As(err, &missing) {
+			note += "; " + catalog.Missing(missing)
+		}
+		fmt.Fprintf(notes, "hearth: %s\n", note)
 	}
 	return nil
 }

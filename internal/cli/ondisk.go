@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"hearth/internal/catalog"
 	"hearth/internal/chat"
@@ -23,7 +24,7 @@ func (d onDisk) Find(name string) (*catalog.Found, error) {
 	var half *catalog.HalfError
 	switch {
 	case errors.As(err, &half):
-		return nil, notLoadable(err.Error() + "; " + half.Hint())
+		return nil, notLoadable(strings.TrimPrefix(err.Error(), "model ") + "; " + half.Hint())
 	case e.State != hub.Whole:
 		return nil, notLoadable(fmt.Sprintf("%s cannot be loaded: %s", e.ID, e.Reason))
 	}

@@ -62,8 +62,13 @@ next pull goes on there. A model that is on disk is brought up to date. What doe
 			p.events = func(e pullEvent) error { return enc.Encode(e) }
 		}
 		name := args[0]
-		if model, ok := roots(cfg).Aliases.Lookup(name); ok {
+		on := roots(cfg)
+		if model, ok := on.Aliases.Lookup(name); ok {
 			name = model
+		} else if id, _, ok := hub.ParseID(name); ok && !strings.Contains(id, "/") {
+			if near := nearestToFetch(ctx, on, name); near != "" {
+				return console.Hintf(fmt.Errorf("%s is no name of a model on the hub: a name is org/name", name), "did you mean hearth pull %s?", near)
+			}
 		}
 		e, err := p.pull(ctx, name, nil)
 		if err != nil || asJSON {
@@ -73,6 +78,23 @@ next pull goes on there. A model that is on disk is brought up to date. What doe
 		return err
 	}
 	return cmd
+}
+
+// nearestToFetch is the alias, or the model that is there in part or to be brought up to date, that was meant by a name that is
+// none; "" if none is near.
+func nearestToFetch(ctx context.Context, on *hub.Roots, name string) string {
+	missing := &hub.NotFoundError{ID: name}
+	list, _ := on.List(ctx) // an error is ctx's
+	for i := range list {
+		if list[i].Cached() {
+			missing.Have = append(missing.Have, list[i].ID)
+		}
+	}
+	aliases, _ := on.Aliases.List() // of a file that cannot be read there are none
+	for _, a := range aliases {
+		missing.Aliases = append(missing.Aliases, a.Name)
+	}
+	return catalog.Nearest(missing)
 }
 
 // puller fetches models from the hub of cfg, and says so.
@@ -136,8 +158,8 @@ func fetchable(name string, err error) string {
 	switch {
 	case errors.As(err, &missing):
 		name = cmp.Or(missing.Target, name)
-	case errors.As(err, &half) && half.Entry.Repo != "":
-		if _, rev, _ := strings.Cut(name, "@"); rev != "" {
+	case errors.As(err, &half) && half.Entry.Cached():
+		if _, rev, ok := hub.ParseID(name); ok && rev != "" {
 			return half.Entry.ID + "@" + rev
 		}
 		return half.Entry.ID

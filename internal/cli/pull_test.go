@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"hearth/internal/catalog"
 	"hearth/internal/config"
 	"hearth/internal/demo"
 	"hearth/internal/hub"
@@ -187,6 +188,32 @@ func TestPullBeforeServing(t *testing.T) {
 				t.Errorf("%+v, %v", src, err)
 			}
 		})
+	}
+}
+
+// The models beside the main one are fetched likewise, before the server listens.
+func TestPullBeside(t *testing.T) {
+	for _, flag := range []string{"small-model", "embedding-model", "rerank-model"} {
+		h := hubtest.New(t)
+		h.Add("org/name", demoFiles(t))
+		cfg := config.Default()
+		cfg.HFEndpoint, cfg.HubCache = h.URL, filepath.Join(t.TempDir(), "hub")
+		cfg.SmallModel, cfg.EmbeddingModel, cfg.RerankModel = "org/name", "org/name", "org/name"
+		find := func(answer string) (beside, error) {
+			return findBeside(t.Context(), &puller{cfg: cfg, in: strings.NewReader(answer), out: io.Discard, person: true}, flag)
+		}
+		if _, err := find("n\n"); !errors.As(err, new(*hub.NotFoundError)) {
+			t.Errorf("%s: no is %v", flag, err)
+		}
+		b, err := find("y\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for of, src := range map[string]*catalog.Source{"small-model": b.small, "embedding-model": b.embedder, "rerank-model": b.ranker} {
+			if (src != nil) != (of == flag) || src != nil && src.ID != "org/name" {
+				t.Errorf("%s: %s is %+v", flag, of, src)
+			}
+		}
 	}
 }
 

@@ -204,7 +204,7 @@ func TestModelSettings(t *testing.T) {
 func TestBadSettings(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.toml")
 	for file, want := range map[string]string{
-		"[models.demo]\ntempreture = 1":              path + `:2: models.demo.tempreture: there is no such setting; there are `,
+		"[models.demo]\ntempreture = 1":              path + `:2: models.demo.tempreture: there is no such setting; did you mean temperature? a model has `,
 		"[models.demo]\ntool_call_parser = 'hermez'": path + `:2: no tool-call parser is named "hermez"; there are `,
 	} {
 		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {

@@ -174,11 +174,14 @@ func (p *fileParser) settings(table map[string]any, at []string) ([]setting, err
 		case k == nil && at != nil && foreignNamed(name) != nil:
 			return nil, p.errorf(key, "flags of other servers stand at the top of the file, not in a model's table; that has %s", strings.Join(flagNames(true), ", "))
 		case k == nil || k.Flag == "config":
-			near := ""
-			if n := Nearest(name, settingNames(at != nil)); n != "" {
-				near = "; did you mean " + n + "?"
+			advice := "hearth serve --help lists all"
+			if at != nil {
+				advice = "a model has " + strings.Join(flagNames(true), ", ")
 			}
-			return nil, p.errorf(key, "there is no such setting; there are %s%s", strings.Join(flagNames(at != nil), ", "), near)
+			if near := Nearest(name, settingNames(at != nil)); near != "" {
+				advice = "did you mean " + near + "? " + advice
+			}
+			return nil, p.errorf(key, "there is no such setting; %s", advice)
 		case at != nil && !k.PerModel:
 			return nil, p.errorf(key, "this is the server's, not a model's; a model has %s", strings.Join(flagNames(true), ", "))
 		}

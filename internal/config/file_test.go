@@ -187,15 +187,15 @@ func TestFindFile(t *testing.T) {
 
 func TestBadFiles(t *testing.T) {
 	for text, want := range map[string][]string{
-		"port = 1\nprot = 2":             {":2: prot: there is no such setting; there are host, port, ", "metrics-vllm; did you mean port?"},
-		"ratelimit = 1":                  {":1: ratelimit: there is no such setting", "; did you mean rate-limit?"},
+		"port = 1\nprot = 2":             {":2: prot: there is no such setting; did you mean port? hearth serve --help lists all"},
+		"ratelimit = 1":                  {":1: ratelimit: there is no such setting; did you mean rate-limit?"},
 		"rate_limit = 'many'":            {`:1: rate_limit: "many": want a whole number`},
 		"rate_limit = [1]":               {`:1: rate_limit: [1]: want one value`},
 		"rate_limit = 1\nrate-limit = 1": {":2: rate-limit: rate-limit is set twice, first at ", ":1"},
 		"[models.a]\nrate_limit = 1":     {":2: models.a.rate_limit: flags of other servers stand at the top of the file", "that has served-model-name"},
 		"kv_cache_quantization = true\nkv_cache_quantization_bits = 9": {":2: \"9\" for kv-type: want one of auto, f32"},
 		"config = 'x'":                                           {":1: config: there is no such setting"},
-		"\n\n[models.\"a/*\"]\n\ntempreture = 1":                 {`:5: models."a/*".tempreture: there is no such setting; there are served-model-name, `, "top-p, top-k"},
+		"\n\n[models.\"a/*\"]\n\ntempreture = 1":                 {`:5: models."a/*".tempreture: there is no such setting; did you mean temperature? a model has served-model-name, `, "top-p, top-k"},
 		"[models.Qwen3-0.6B]\ntop_p = 1":                         {`:1: models.Qwen3-0.6B: a model has no tables`, `[models."Qwen3-0.6B"]`},
 		"[models.a]\nport = 1":                                   {":2: models.a.port: this is the server's, not a model's; a model has served-model-name"},
 		"[models.a]\ntop_p = 7":                                  {":2: models.a.top_p: 7: want a number from 0 to 1"},

@@ -112,6 +112,12 @@ func small(name string) bool {
 	return false
 }
 
+// FormatOf tells of a file's name which weights it has; Other: none.
+func FormatOf(name string) Format {
+	f, _ := formatOf(name)
+	return f
+}
+
 // formatOf tells a weight file by its name; the higher rank wins where a folder has several formats.
 func formatOf(name string) (Format, int) {
 	switch ext := strings.ToLower(filepath.Ext(name)); {

@@ -54,7 +54,9 @@ type NotFoundError struct {
 	Target string   // what ID is an alias of, "" if it is none
 	Dirs   []string // that were looked in: those that are there, and the first
 	Reason string
-	Have   []string // ids that are there, nearest names first
+	Have   []string // ids that are there, nearest names first, then whole models
+	// Aliases are the further names that there are, whether their models are there or not.
+	Aliases []string
 }
 
 func (e *NotFoundError) Error() string {

@@ -458,7 +458,14 @@ func (r *Roots) missing(name, target, reason string) error {
 			e.Dirs = append(e.Dirs, root.Dir)
 		}
 	}
+	aliases, _ := r.Aliases.List() // said above
+	for _, a := range aliases {
+		if a.Name != name {
+			e.Aliases = append(e.Aliases, a.Name)
+		}
+	}
 	list, _ := r.List(context.Background())
+	slices.SortStableFunc(list, func(a, b Entry) int { return a.incomplete() - b.incomplete() })
 	for _, m := range list {
 		if m.State != Unusable && !slices.Contains(e.Have, m.ID) {
 			e.Have = append(e.Have, m.ID)
@@ -477,6 +484,14 @@ func (r *Roots) missing(name, target, reason string) error {
 	}
 	slices.SortStableFunc(e.Have, func(a, b string) int { return near(a) - near(b) })
 	return e
+}
+
+// incomplete is 0 of a model that is whole, else 1.
+func (e *Entry) incomplete() int {
+	if e.State == Whole {
+		return 0
+	}
+	return 1
 }
 
 // errNoModel is of folders of something else.

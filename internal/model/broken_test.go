@@ -88,7 +88,7 @@ func TestBrokenFolders(t *testing.T) {
 		{"pytorch", with(without(good, "model.safetensors"), "pytorch_model-00001-of-00002.bin", text("x")),
 			"load model: m: pytorch_model-00001-of-00002.bin: the folder holds PyTorch weights, which are not supported; use a conversion of the model to MLX or safetensors"},
 		{"adapter", fstest.MapFS{"adapter_config.json": text("{}"), "adapters.safetensors": text("x")},
-			"load model: m: adapter_config.json: the folder holds an adapter without the model it belongs to; give the folder of the base model, or fuse the adapter into it first"},
+			"load model: m: adapter_config.json: the folder holds an adapter without the model it belongs to; give the folder of the base model, and this one as --adapter-path"},
 		{"no weights", without(good, "model.safetensors"), "load model: m: model.safetensors: is missing; …"},
 		{"config no JSON", with(good, "config.json", text("{\"model_type\": ")), "load model: m: config.json: is no valid JSON at byte 15…"},
 		{"config list", with(good, "config.json", text("[]")), "load model: m: config.json: a JSON array is not what should be here" + correct},

@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -228,14 +229,14 @@ func (c *Checkpoint) foreign(missing string, cause error) error {
 			return ggufError(name)
 		case strings.HasPrefix(name, "pytorch_model"), ext == ".pth", ext == ".pt":
 			pytorch = name
-		case name == "adapter_config.json":
-			adapter = name
+		case name == "adapter_config.json", strings.HasPrefix(name, "adapter") && (ext == ".safetensors" || ext == ".npz" || ext == ".bin"):
+			adapter = cmp.Or(adapter, name)
 		}
 	}
 	switch {
 	case adapter != "":
 		return &LoadError{File: adapter, Problem: "the folder holds an adapter without the model it belongs to",
-			Hint: "give the folder of the base model, or fuse the adapter into it first"}
+			Hint: "give the folder of the base model, and this one as --adapter-path"}
 	case pytorch != "":
 		return &LoadError{File: pytorch, Problem: "the folder holds PyTorch weights, which are not supported",
 			Hint: "use a conversion of the model to MLX or safetensors"}
