@@ -234,7 +234,7 @@ func (e *Entry) judge(downloaded bool, judge Judge) {
 		f.Missing = append(f.Missing, configName)
 	}
 	if f.Format != Safetensors {
-		f.Missing = append(f.Missing, "weights (*.safetensors)")
+		f.Missing = append(f.Missing, anyWeights)
 	}
 	if !f.Tokenizer {
 		if len(f.Missing) == 0 && !downloaded {
@@ -251,10 +251,15 @@ func (e *Entry) judge(downloaded bool, judge Judge) {
 	}
 }
 
+// anyWeights stands for the files of weights where none is named.
+const anyWeights = "weights (*.safetensors)"
+
 // missingFiles says which files are missing.
 func missingFiles(names []string) string {
 	const most = 3
 	switch more := len(names) - most; {
+	case len(names) == 1 && names[0] == anyWeights:
+		return names[0] + " are missing"
 	case len(names) == 1:
 		return names[0] + " is missing"
 	case more > 0:

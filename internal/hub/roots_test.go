@@ -109,7 +109,7 @@ func TestRoots(t *testing.T) {
 		`own models whole 0`,
 		`plain models whole 0`,
 		`torch models unusable 4: its weights are in PyTorch's format, which is not supported; use a conversion of the model to MLX or safetensors`,
-		`unbegun models half-downloaded 4: weights (*.safetensors) is missing`,
+		`unbegun models half-downloaded 4: weights (*.safetensors) are missing`,
 	}
 	for range 2 { // the second time from memory
 		list, err := r.List(t.Context())
