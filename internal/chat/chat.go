@@ -44,6 +44,8 @@ type Request struct {
 
 	Origin Origin // whose it is
 
+	Explain Explain // what Usage tells of how it was taken
+
 	Patient bool // the first event may come when the request has left the queue, and so tells of that
 
 	KeepAlive *time.Duration // how long the model stays loaded afterwards; see WithKeepAlive; nil: as the server does
@@ -291,6 +293,12 @@ type Usage struct {
 
 	Limit int // tokens that a choice could have at most, where the request asked for more; 0: it had all it asked for
 
+	Waited string // what it waited for before its first step, if that was more than a step: slot, memory; "": nothing
+
+	// Decisions are what was decided about the request and why, of EventStart alone, where it asks for them.
+	Decisions []Decision
+	Text      string // of the prompt, likewise
+
 	Spliced  int // prompt tokens that stand as they were generated earlier, whatever encoding would give
 	Replayed int // turns of the prompt that have reasoning which the client left out
 
@@ -298,6 +306,30 @@ type Usage struct {
 	Prefill time.Duration // from there to the first token
 	Decode  time.Duration // from there to the end
 }
+
+// Decision is something about a request that it can leave open.
+type Decision struct {
+	What, Value string
+	Origin      string // who decided: request, settings, or what else says so
+}
+
+// What a request may be told of itself, for the log.
+const (
+	ExplainNothing Explain = iota
+	ExplainDecisions
+	ExplainText // and the text of its prompt
+)
+
+// Explain is one of them.
+type Explain uint8
+
+// Origins of decisions that several places make.
+const (
+	OfRequest  = "request"
+	OfSettings = "settings" // a flag, a variable or the settings file
+	OfFolder   = "generation_config.json"
+	OfProgram  = "built-in"
+)
 
 // Outcome is what became of the form that a request asks for: of its text, of the calls that it demands, and of those of strict
 // tools.

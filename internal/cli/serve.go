@@ -50,16 +50,20 @@ same flags, prints all settings and where they come from.`,
 		cmd.SetOut(stdout)
 		cmd.SetErr(stderr)
 		err := load(cmd, cfg)
+		lines := io.Writer(stderr)
+		if cfg.LogFormat == "json" {
+			lines = newJSONLines(stderr)
+		}
 		if err == nil {
 			if len(args) > 0 {
 				cfg.SetModel(args[0])
 			}
-			remark(stderr, cfg)
-			s := &serving{cfg: cfg, puller: pull, stdout: stdout, stderr: stderr, reread: rereads(cmd, os.Args[1:])}
+			remark(lines, cfg)
+			s := &serving{cfg: cfg, puller: pull, stdout: stdout, stderr: lines, reread: rereads(cmd, os.Args[1:])}
 			err = s.serve(cmd.Context())
 		}
 		if err != nil && !errors.Is(err, errListed) {
-			report(stderr, err)
+			report(lines, err)
 			err = &exitError{code: 1, err: err}
 		}
 		stdout.Close(flushLimit)
@@ -139,7 +143,7 @@ func serverOptions(cfg *config.Config, models *catalog.Catalog, responsesIn *sto
 		State:   func() server.State { return readiness(models.Main()) },
 		Monitor: monitor{cfg, models},
 		Metrics: newMetrics(cfg, models), MetricsApart: cfg.MetricsAddr != "",
-		Log: log, LogPrompts: cfg.LogPrompts, PeakMemory: console.PeakMemory,
+		Log: log, LogPrompts: cfg.LogPrompts, Origin: originOf(cfg, models), PeakMemory: console.PeakMemory,
 		RequestDir: cfg.DebugRequestDir,
 		MaxBody:    config.MaxBodyBytes,
 		MaxBodies:  cfg.MaxRequestBytes,

@@ -95,7 +95,7 @@ func (s *serving) listen(ctx context.Context) (err error) {
 func (s *serving) find() {
 	// The engine's threads compute for as long as a step takes; the server's goroutines get processors of their own.
 	runtime.GOMAXPROCS(cpu.Threads() + 2)
-	s.log = slog.New(slog.NewTextHandler(s.stderr, &slog.HandlerOptions{Level: level(s.cfg.LogLevel)}))
+	s.log = newLog(s.cfg, s.stderr)
 	_, forced := config.Environ(kernelsEnv)
 	warnKernels(s.log, forced)
 	s.models, s.roots = catalog.New(s.src, s.cfg), roots(s.cfg)
@@ -126,7 +126,10 @@ func (s *serving) start(ctx context.Context) {
 	opts.Encoders = s.models
 	opts.Manager, opts.Token = manager{s.cfg, s.roots, s.models}, s.token
 	s.startMCP(&opts)
-	if s.tells() {
+	switch {
+	case s.cfg.LogFormat == "json":
+		opts.PerfLog = true
+	case s.tells():
 		opts.Perf = s.stderr
 	}
 	srv := server.New(opts)

@@ -122,6 +122,7 @@ type Config struct {
 	DebugRequestDir    string // folder for summaries of requests
 
 	LogLevel     string // debug, info, warn, error
+	LogFormat    string // text, json
 	LogPrompts   bool   // text of prompts may be logged
 	Metrics      bool   // there is /metrics
 	MetricsAddr  string // host:port that has it instead; "": where the API is
@@ -181,6 +182,7 @@ func Default() *Config {
 		ConversationTTL:   time.Hour,
 		EmbeddingOverflow: "error",
 		LogLevel:          "info",
+		LogFormat:         "text",
 		AnthropicVersion:  "2023-06-01",
 		DrainTimeout:      10 * time.Second,
 		origin:            map[string]string{},

@@ -157,6 +157,9 @@ func (g *Generator) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[ch
 		glance(ctx, re.seqs[0].Started(), r.Patient)
 		start.Usage.Form = re.outcome
 		g.cached(start.Usage, p, r, re.seqs[0].Usage())
+		if r.Explain != chat.ExplainNothing {
+			g.explain(start.Usage, r, p)
+		}
 		if !yield(start, nil) {
 			return
 		}

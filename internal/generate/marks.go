@@ -87,7 +87,7 @@ func (m *prompter) cached(u *chat.Usage, p *prompt, r *chat.Request, e engine.Us
 		return
 	}
 	u.Cached, u.Common, u.Hit, u.Queued = e.Cached, e.Longer, e.Hit.String(), e.Started.Sub(e.Submitted)
-	u.Disk, u.Added = e.Disk, e.Added
+	u.Disk, u.Added, u.Waited = e.Disk, e.Added, e.Lack.String()
 	u.Parted = p.messageAt(m.history, r.Messages, e.Longer) + 1
 	if e.Own && !p.raw {
 		if around := p.around(m.history, e.Longer); !p.quotes(around[0]) && !p.quotes(around[1]) {

@@ -24,7 +24,7 @@ var stages = []string{
 	"prompt render inline replay draft clock raw infill marks sampling",
 	"forms stretch answer calls constrain",
 	"choice owncalls speech stop tape echo loop",
-	"generate",
+	"generate explain",
 }
 
 // uses are the names that files use of later stages, as "a.go: f uses g of b.go".

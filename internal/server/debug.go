@@ -1,8 +1,11 @@
 package server
 
 import (
+	"cmp"
+	"context"
 	"log/slog"
 	"net/http"
+	"strings"
 
 	"hearth/internal/chat"
 	"hearth/internal/wire"
@@ -50,6 +53,26 @@ func (s *Server) debug(r *http.Request, req *chat.Request) {
 		attrs = append(attrs, slog.Int("top_logprobs", req.TopLogprobs))
 	}
 	s.o.Log.LogAttrs(r.Context(), slog.LevelDebug, "asked", attrs...)
+}
+
+// longestPrompt is the bytes of a prompt in the log.
+const longestPrompt = 64 << 10
+
+// decided logs what was decided about a request, and why: a wire.Options.Decided.
+func (s *Server) decided(ctx context.Context, u *chat.Usage) {
+	info := wire.InfoFrom(ctx)
+	attrs := []slog.Attr{slog.String("id", info.RequestID), slog.String("model", info.Served)}
+	for _, d := range u.Decisions {
+		origin := d.Origin
+		if origin == chat.OfSettings && s.o.Origin != nil {
+			origin = cmp.Or(s.o.Origin(info.Served, strings.ReplaceAll(d.What, "_", "-")), origin)
+		}
+		attrs = append(attrs, slog.String(d.What, d.Value+" ("+origin+")"))
+	}
+	s.o.Log.LogAttrs(ctx, slog.LevelDebug, "decided", attrs...)
+	if s.o.LogPrompts && u.Text != "" {
+		s.o.Log.LogAttrs(ctx, slog.LevelDebug, "prompt", slog.String("id", info.RequestID), slog.String("text", wire.Clip(u.Text, longestPrompt)))
+	}
 }
 
 // sampling are the parameters that a request sets.

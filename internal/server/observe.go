@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -22,7 +23,7 @@ func (s *Server) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		s.o.Metrics.Enter()
-		info := &wire.Info{RequestID: wire.NewID("req_")}
+		info := &wire.Info{RequestID: wire.NewID("req_"), Began: began}
 		rec := &recorder{ResponseWriter: w}
 		rec.Header().Set("Request-Id", info.RequestID)
 		rec.Header().Set("X-Request-Id", info.RequestID)
@@ -73,6 +74,7 @@ func (s *Server) panicked(rec *recorder, r *http.Request, info *wire.Info) {
 const longestError = 8 << 10
 
 func (s *Server) log(r *http.Request, status int, info *wire.Info, took time.Duration) {
+	s.logWait(r, info)
 	const usual = 12 // attributes of a request in which nothing went wrong
 	attrs := append(make([]slog.Attr, 0, usual), slog.String("method", clip(r.Method)), slog.String("path", clip(r.URL.Path)), slog.Int("status", status),
 		slog.Float64("ms", float64(took.Microseconds())/1000), slog.String("id", info.RequestID))
@@ -112,6 +114,22 @@ func (s *Server) log(r *http.Request, status int, info *wire.Info, took time.Dur
 		}
 	}
 	s.o.Log.LogAttrs(r.Context(), level, "request", attrs...)
+}
+
+// longWait is how long a request waits before that is worth a line of its own.
+const longWait = time.Second
+
+// logWait says that a request has waited, and what for: its model, or a place beside those that run.
+func (s *Server) logWait(r *http.Request, info *wire.Info) {
+	wait := func(d time.Duration, what string) {
+		if d >= longWait {
+			s.o.Log.LogAttrs(r.Context(), slog.LevelInfo, "waited", slog.String("id", info.RequestID), slog.Float64("ms", float64(d.Microseconds())/1000), slog.String("for", what))
+		}
+	}
+	wait(info.Load, "model")
+	if u := info.Usage; u != nil {
+		wait(u.Queued, cmp.Or(u.Waited, "step"))
+	}
 }
 
 // recorder notes the status of a reply.

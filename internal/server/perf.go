@@ -2,8 +2,10 @@ package server
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"strings"
 	"time"
@@ -36,7 +38,7 @@ type perf struct {
 // measure writes the [cache] and [perf] lines of a request that reached a model, in one piece.
 func (s *Server) measure(info *wire.Info, began time.Time, took time.Duration) {
 	u := info.Usage
-	if s.o.Perf == nil || u == nil || u.Hit == "" && info.Finish == "" { // the last: nothing was generated, as for embeddings
+	if s.o.Perf == nil && !s.o.PerfLog || u == nil || u.Hit == "" && info.Finish == "" { // the last: nothing was generated, as for embeddings
 		return
 	}
 	p := perf{Request: info.RequestID, Input: u.Prompt, Output: u.Output, Cached: u.Cached, Rest: u.Prompt - u.Cached,
@@ -48,6 +50,13 @@ func (s *Server) measure(info *wire.Info, began time.Time, took time.Duration) {
 	}
 	if s.o.PeakMemory != nil {
 		p.PeakMemoryGB = float64(s.o.PeakMemory()) / 1e9
+	}
+	if s.o.PerfLog {
+		s.o.Log.LogAttrs(context.Background(), slog.LevelInfo, "cache", slog.String("request", p.Request), slog.String("session", cmp.Or(info.Session, "-")),
+			slog.Bool("hit", u.Cached > 0), slog.String("reason", u.Hit), slog.Int("cached_tokens", p.Cached), slog.Int("rest_tokens", p.Rest), slog.Int("common_tokens", u.Common),
+			slog.String("message", parting(u)), slog.Int("spliced_tokens", u.Spliced), slog.String("parting", strings.TrimPrefix(s.text(u), " parting=")))
+		s.o.Log.LogAttrs(context.Background(), slog.LevelInfo, "perf", slog.Any("perf", p))
+		return
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "[cache] request=%s session=%s hit=%t reason=%s cached_tokens=%d rest_tokens=%d common_tokens=%d message=%s spliced_tokens=%d%s\n[perf] ",

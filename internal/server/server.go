@@ -66,8 +66,12 @@ type Options struct {
 
 	Log  *slog.Logger // one line per request; nil: none
 	Perf io.Writer    // a [cache] and a [perf] line per request, in one Write; nil: none
-	// LogPrompts lets text of prompts into those lines.
+	// PerfLog has both in Log instead, as records.
+	PerfLog bool
+	// LogPrompts lets text of prompts into all of them.
 	LogPrompts bool
+	// Origin says where the setting of a flag comes from, for a model; "" or nil: not known.
+	Origin func(model, flag string) string
 	// PeakMemory is the most bytes the process has had resident; nil: not known.
 	PeakMemory func() int64
 
@@ -138,8 +142,13 @@ func New(o Options) *Server {
 	}
 	if o.Log.Enabled(context.Background(), slog.LevelDebug) {
 		write := wo.Seen
+		wo.Decided = s.decided
 		wo.Seen = func(r *http.Request, req *chat.Request) {
-			s.debug(r, req)
+			if s.debug(r, req); o.LogPrompts {
+				req.Explain = chat.ExplainText
+			} else {
+				req.Explain = chat.ExplainDecisions
+			}
 			if write != nil {
 				write(r, req)
 			}

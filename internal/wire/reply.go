@@ -75,6 +75,7 @@ func (o Options) Stream(w http.ResponseWriter, r *http.Request, req *chat.Reques
 			for i, value := range promptHeaders(e.Usage) {
 				s.header(PromptHeaders[i], value)
 			}
+			s.header(TimingHeader, InfoFrom(ctx).timing(false))
 		}
 		g.event(e)
 		s.Flush()
@@ -85,6 +86,7 @@ func (o Options) Stream(w http.ResponseWriter, r *http.Request, req *chat.Reques
 	case err == nil:
 		enc.Done(nil)
 		setOutcome(w.Header(), http.TrailerPrefix, InfoFrom(ctx).Usage)
+		w.Header().Set(http.TrailerPrefix+TimingHeader, InfoFrom(ctx).timing(true))
 	case s.Err() != nil || gone(r.Context()):
 		InfoFrom(ctx).Err = ErrClientGone
 	case errors.Is(err, chat.ErrCut):
@@ -112,6 +114,7 @@ func (o Options) Collect(w http.ResponseWriter, r *http.Request, req *chat.Reque
 			}
 		}
 		setOutcome(w.Header(), "", InfoFrom(r.Context()).Usage)
+		w.Header().Set(TimingHeader, InfoFrom(r.Context()).timing(true))
 		WriteJSON(w, http.StatusOK, enc.Body())
 	case gone(r.Context()):
 		InfoFrom(r.Context()).Err = ErrClientGone
@@ -215,7 +218,9 @@ func (o Options) feed(ctx context.Context, req *chat.Request, enc Encoder, yield
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	info.Model = req.Model
+	began := time.Now()
 	gen, err := o.Models.Open(chat.WithKeepAlive(ctx, req.KeepAlive), req.Model)
+	info.Load = time.Since(began)
 	if err != nil {
 		return asError(ctx, err)
 	}
@@ -225,6 +230,7 @@ func (o Options) feed(ctx context.Context, req *chat.Request, enc Encoder, yield
 	}
 	enc.Begin(m)
 	events, err := gen.Generate(ctx, req)
+	info.Prompt = time.Since(began) - info.Load
 	if o.Queued != nil {
 		o.Queued()
 	}
@@ -249,6 +255,9 @@ func (o Options) feed(ctx context.Context, req *chat.Request, enc Encoder, yield
 		switch e.Kind {
 		case chat.EventStart:
 			addUsage(usage, e.Usage)
+			if o.Decided != nil && e.Usage != nil && e.Usage.Decisions != nil {
+				o.Decided(ctx, e.Usage)
+			}
 		case chat.EventToolStart:
 			info.ToolCalls++
 		case chat.EventFinish:
@@ -293,6 +302,7 @@ func addUsage(sum, u *chat.Usage) {
 		}
 	}
 	sum.Mended = append(sum.Mended, u.Mended...)
+	sum.Waited = u.Waited
 	sum.Queued, sum.Prefill, sum.Decode = u.Queued, u.Prefill, max(sum.Decode, u.Decode)
 	sum.Output += u.Output
 	sum.Reasoning += u.Reasoning

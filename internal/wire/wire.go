@@ -52,6 +52,8 @@ type Options struct {
 	Interval int
 	// Queued, if set, is called once the prompt of a reply is made, or cannot be: the body is no longer needed.
 	Queued func()
+	// Decided, if set, is called once a reply has begun whose request asks to be explained.
+	Decided func(ctx context.Context, u *chat.Usage)
 	// Seen, if set, is called for every request that was decoded.
 	Seen  func(r *http.Request, req *chat.Request)
 	Now   func() time.Time
@@ -125,10 +127,13 @@ func NewID(prefix string) string {
 // Info is what one call tells the request log. The server puts an empty one into the request's context.
 type Info struct {
 	RequestID string
-	Model     string      // as the client sent it, or the one that answered if it named none
-	Served    string      // id of the model that answers, "" until it is open
-	Usage     *chat.Usage // nil until known
-	First     time.Time   // the first event after EventStart; zero until then
+	Model     string        // as the client sent it, or the one that answered if it named none
+	Served    string        // id of the model that answers, "" until it is open
+	Usage     *chat.Usage   // nil until known
+	Began     time.Time     // when the call came; zero: not known
+	Load      time.Duration // until its model was there
+	Prompt    time.Duration // from there until its prompt was made and queued
+	First     time.Time     // the first event after EventStart; zero until then
 	ToolCalls int
 	Finish    chat.Finish // of the choice that ended last
 	Err       error       // what the client was told went wrong
