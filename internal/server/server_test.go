@@ -303,7 +303,7 @@ func TestOrigins(t *testing.T) {
 		if want == 200 && allowed != origin || want == 403 && allowed != "" {
 			t.Errorf("Origin %q: allow-origin %q", origin, allowed)
 		}
-		if shown := w.Header().Get("Access-Control-Expose-Headers"); want == 200 && !strings.Contains(shown, "x-hearth-truncation, x-hearth-schema, request-id") {
+		if shown := w.Header().Get("Access-Control-Expose-Headers"); want == 200 && !strings.Contains(shown, "x-hearth-truncation, x-hearth-schema, server-timing, request-id") {
 			t.Errorf("Origin %q: it may read %q", origin, shown)
 		}
 		if want == 403 && !strings.Contains(w.Body.String(), "--allowed-origins") {
