@@ -176,7 +176,7 @@ func TestDeploy(t *testing.T) {
 		}
 	}
 	check := words(t, one(t, `test: (\["CMD".*\])`, compose))
-	if cmd, rest, err := newRootCmd().Find(check[2:]); err != nil || cmd.Name() != "ps" || len(rest) > 0 || "/hearth" != check[1] {
+	if cmd, rest, err := newRootCmd().Find(check[2:]); err != nil || cmd.Name() != "ps" || len(rest) > 0 || check[1] != "/hearth" {
 		t.Errorf("the check of compose: %q: %v", check, err)
 	}
 	for _, m := range regexp.MustCompile(`- \.\./(\S+?):`).FindAllStringSubmatch(compose, -1) {

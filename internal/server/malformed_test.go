@@ -17,7 +17,7 @@ func TestMalformedHTTP(t *testing.T) {
 	const post = "POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 	for name, tc := range map[string]struct {
 		text   string
-		status int // 0: none
+		status int
 	}{
 		"no HTTP":                     {"hello\r\n\r\n", 400},
 		"another version":             {"GET / HTTP/9.9\r\nHost: localhost\r\n\r\n", 505},
@@ -42,15 +42,13 @@ func TestMalformedHTTP(t *testing.T) {
 		go func() { _, _ = io.WriteString(conn, tc.text) }() // it may be closed before all is written
 		in := bufio.NewReader(conn)
 		res, err := http.ReadResponse(in, nil)
-		switch {
-		case err != nil:
+		if err != nil {
 			t.Errorf("%s: %v", name, err)
-		case res.StatusCode != tc.status:
-			t.Errorf("%s: %s, want %d", name, res.Status, tc.status)
-		default:
+		} else {
 			_, _ = io.Copy(io.Discard, res.Body)
-			if _, err := in.ReadByte(); err == nil {
-				t.Errorf("%s: the connection goes on", name)
+			res.Body.Close()
+			if _, err := in.ReadByte(); err == nil || res.StatusCode != tc.status {
+				t.Errorf("%s: %s, want %d; the connection: %v", name, res.Status, tc.status, err)
 			}
 		}
 		conn.Close()
