@@ -3,7 +3,6 @@ package model
 import (
 	"fmt"
 	"runtime"
-	"sync"
 	"sync/atomic"
 
 	B "hearth/internal/backend"
@@ -140,7 +139,7 @@ func requantised(x *nn.Heads, p B.Part, all []float32, dt quant.DType) B.Part {
 // eachHead runs f for every head, or row, on all processors.
 func eachHead(n int, f func(h int)) {
 	var next atomic.Int64
-	var done sync.WaitGroup
+	var done B.Readers
 	for range min(runtime.GOMAXPROCS(0), n) {
 		done.Go(func() {
 			for h := int(next.Add(1)) - 1; h < n; h = int(next.Add(1)) - 1 {

@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"fmt"
-	"sync"
 	"sync/atomic"
 
 	"hearth/internal/backend"
@@ -206,7 +205,7 @@ func (l *loader) fill(m *kernel.Matrix, k *backend.Stack, from int) {
 	threads := Threads()
 	each := min(max(fillBytes/m.PanelBytes(), 1), (m.Panels()+threads-1)/threads)
 	var next atomic.Int64
-	var done sync.WaitGroup
+	var done backend.Readers
 	for i := range min(threads, (m.Panels()+each-1)/each) {
 		if i == len(l.fillers) {
 			l.fillers = append(l.fillers, &filler{})
