@@ -40,6 +40,8 @@ type Request struct {
 	Logprobs    bool     // report the logprob of every output token
 	TopLogprobs int      // and of this many alternatives, 0 to 20
 
+	MCP *MCP // whose tools the model may call beside Tools, which are run here; nil: none
+
 	Form *Form // what the text has to be, which is data then; nil: anything
 
 	Origin Origin // whose it is
@@ -56,6 +58,31 @@ type Request struct {
 
 	// TemplateArgs are extra variables for the chat template (chat_template_kwargs); they win over ours.
 	TemplateArgs map[string]json.RawMessage
+}
+
+// MCP says of which MCP servers the model may call tools in a reply, which goes on with their results.
+type MCP struct {
+	Servers []string // by their names; AllServers alone: every one
+	Calls   int      // at most in the reply; 0: as many as are allowed here
+}
+
+// AllServers stands for every MCP server.
+const AllServers = "*"
+
+// MCPTool is a tool of an MCP server, both as their own names have it.
+type MCPTool struct{ Server, Name string }
+
+// FullName is what models, and callers of a tool by itself, name it: the server's name, two underscores and the tool's, with an
+// underscore for what is neither a letter, a digit nor a dash.
+func (t *MCPTool) FullName() string { return plainName(t.Server) + "__" + plainName(t.Name) }
+
+func plainName(name string) string {
+	return strings.Map(func(c rune) rune {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' {
+			return c
+		}
+		return '_'
+	}, name)
 }
 
 // Form is what the text of a reply has to be, from its first character to its last.
@@ -146,6 +173,7 @@ const (
 type ToolCall struct {
 	ID, Name  string
 	Arguments json.RawMessage
+	MCP       *MCPTool // that it is run with here; nil: the client carries the call out
 }
 
 // ToolResult answers a call.
@@ -217,13 +245,14 @@ type Thinking struct {
 type EventKind uint8
 
 const (
-	EventStart     EventKind = iota // first of a reply: Usage holds the prompt's counts
-	EventText                       // Text
-	EventReasoning                  // Text
-	EventToolStart                  // Call.ID and Call.Name; index Tool
-	EventToolArgs                   // Text: a fragment of the JSON arguments of call Tool
-	EventToolEnd                    // call Tool is complete; Call.Arguments holds the whole object
-	EventFinish                     // last of a choice: Finish, Stop, Usage
+	EventStart      EventKind = iota // first of a reply: Usage holds the prompt's counts
+	EventText                        // Text
+	EventReasoning                   // Text
+	EventToolStart                   // Call.ID and Call.Name; index Tool
+	EventToolArgs                    // Text: a fragment of the JSON arguments of call Tool
+	EventToolEnd                     // call Tool is complete; Call.Arguments holds the whole object
+	EventFinish                      // last of a choice: Finish, Stop, Usage
+	EventToolResult                  // Result of Call, which was run here; index Tool
 )
 
 // Event is one piece of a reply. Events of a choice come in order; EventStart once per reply, EventFinish once per choice.
@@ -231,8 +260,9 @@ type Event struct {
 	Kind     EventKind
 	Choice   int // which of Request.N
 	Text     string
-	Tool     int // 0-based number of the tool call within the choice
+	Tool     int // 0-based number of the tool call within the choice; those that are run here are numbered by themselves
 	Call     *ToolCall
+	Result   *ToolResult
 	Finish   Finish
 	Stop     string // the stop string that ended the choice
 	Usage    *Usage

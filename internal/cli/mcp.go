@@ -34,7 +34,7 @@ func (s *serving) startMCP(o *server.Options) {
 		return
 	}
 	s.host = mcp.Start(s.mcp, mcp.Options{Version: o.Version, Lookup: config.Environ, Log: func(line string) { s.log.Info(line) }})
-	o.MCP = s.host
+	o.MCP, o.Models = s.host, mcp.Models{Models: o.Models, Host: s.host}
 }
 
 // stopMCP ends them.

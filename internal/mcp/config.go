@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"hearth/internal/chat"
 	"hearth/internal/jsonc"
 	"hearth/internal/regular"
 )
@@ -141,7 +142,7 @@ func parseConfig(text []byte, lookup func(string) (string, bool)) (*Config, erro
 	prefixes := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		s, remarks, fault := r.server(name, all[name])
-		if other, taken := prefixes[plain(name)]; fault == nil && taken {
+		if other, taken := prefixes[prefix(name)]; fault == nil && taken {
 			fault = &Fault{Server: name, Err: fmt.Errorf("its tools would be called as those of %s are: rename one of them", regular.Quote(other))}
 		}
 		c.Remarks = append(c.Remarks, remarks...)
@@ -149,7 +150,7 @@ func parseConfig(text []byte, lookup func(string) (string, bool)) (*Config, erro
 		case fault != nil:
 			c.Faults = append(c.Faults, *fault)
 		case s != nil:
-			prefixes[plain(name)] = name
+			prefixes[prefix(name)] = name
 			c.Servers = append(c.Servers, *s)
 		}
 	}
@@ -359,12 +360,5 @@ func (r *reader) expand(s string) (_ string, err error) {
 	return s, err
 }
 
-// plain is a name as a part of the names that models call: letters, digits, dashes and underscores.
-func plain(name string) string {
-	return strings.Map(func(c rune) rune {
-		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' {
-			return c
-		}
-		return '_'
-	}, name)
-}
+// prefix is what the full names of a server's tools begin with.
+func prefix(server string) string { return (&chat.MCPTool{Server: server}).FullName() }

@@ -1,6 +1,6 @@
 // Package mcp is a host of MCP servers (Model Context Protocol): it starts those that a file names, as programs or at a URL,
 // keeps them connected, knows their tools, and runs those that the file allows. The protocol itself is the official SDK's.
-// Models (models.go) lets a model call such tools in a reply: this package runs the calls and asks the model again. What a
+// Models lets a model call such tools in a reply: this package runs the calls and asks the model again. What a
 // server says, schemas and results alike, is somebody else's text: it is bounded, and never more than data to a model.
 package mcp
 
@@ -135,7 +135,7 @@ func (h *Host) Call(ctx context.Context, name string, args json.RawMessage) (*Re
 		}
 	}
 	for _, s := range h.servers {
-		if strings.HasPrefix(name, plain(s.Name)+separator) && s.status().State != Connected {
+		if strings.HasPrefix(name, prefix(s.Name)) && s.status().State != Connected {
 			return nil, s.absent()
 		}
 	}
@@ -392,7 +392,9 @@ func (s *server) call(ctx context.Context, session *sdk.ClientSession, t *Tool, 
 	}
 	within, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
+	began := time.Now()
 	r, err := session.CallTool(within, &sdk.CallToolParams{Name: t.Own, Arguments: args})
+	s.host.o.Log(fmt.Sprintf("MCP call of %s: %.3f s, failed %t", t.Name, time.Since(began).Seconds(), err != nil || r.IsError))
 	switch {
 	case err == nil:
 		return &Result{resultText(r, s.host.cfg.ResultBytes), r.IsError}, nil

@@ -11,6 +11,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"hearth/internal/chat"
 	"hearth/internal/regular"
 	"hearth/internal/wire"
 )
@@ -24,9 +25,6 @@ type Tool struct {
 	Parameters  json.RawMessage `json:"parameters"` // its JSON Schema
 	Allowed     bool            `json:"allowed"`    // the file lets it run
 }
-
-// separator stands between a server's name and its tool's.
-const separator = "__"
 
 // anyTool in allow is every tool of the server.
 const anyTool = "*"
@@ -76,13 +74,13 @@ func toolsOf(ctx context.Context, s *Server, session *sdk.ClientSession) (tools 
 }
 
 func toolOf(s *Server, listed *sdk.Tool) (*Tool, error) {
-	t := &Tool{Name: plain(s.Name) + separator + plain(listed.Name), Server: s.Name, Own: listed.Name,
+	t := &Tool{Name: (&chat.MCPTool{Server: s.Name, Name: listed.Name}).FullName(), Server: s.Name, Own: listed.Name,
 		Description: clipText(listed.Description, maxDescription), Allowed: slices.Contains(s.Allow, listed.Name) || slices.Contains(s.Allow, anyTool)}
 	switch {
 	case listed.Name == "":
 		return nil, errors.New("it has no name")
 	case len(t.Name) > longestTool:
-		return nil, fmt.Errorf("its name has more than %d bytes", longestTool-len(plain(s.Name))-len(separator))
+		return nil, fmt.Errorf("its name has more than %d bytes", longestTool-len(prefix(s.Name)))
 	}
 	text, err := json.Marshal(listed.InputSchema)
 	if err != nil {

@@ -48,7 +48,8 @@ func credential(h http.Header) string {
 func (s *Server) checkKey(next http.Handler) http.Handler {
 	if len(s.keys) == 0 {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			wire.InfoFrom(r.Context()).Operator = true
+			info := wire.InfoFrom(r.Context())
+			info.Operator, info.MCP = true, s.mcpAccess(s.hasToken(r))
 			next.ServeHTTP(w, r)
 		})
 	}
@@ -73,7 +74,7 @@ func (s *Server) checkKey(next http.Handler) http.Handler {
 			return
 		}
 		info := wire.InfoFrom(r.Context())
-		info.Owner = caller
+		info.Owner, info.MCP = caller, s.mcpAccess(true)
 		info.Key, info.Operator = key.Name, key.Operator || len(s.keys) == 1
 		if len(s.keys) > 1 { // one key for all says nothing about who calls
 			info.Caller = caller

@@ -18,12 +18,25 @@ type MCP interface {
 	Call(ctx context.Context, name string, args json.RawMessage) (*mcp.Result, error)
 }
 
+var _ = wire.Declare("arguments", "tool_name")
+
 // mcpPath is where those routes are, behind /v1 or not.
 const mcpPath = "/mcp/"
 
 // ofMCP reports requests for them.
 func ofMCP(r *http.Request) bool {
 	return strings.HasPrefix(strings.TrimPrefix(r.URL.Path, "/v1"), mcpPath)
+}
+
+// mcpAccess says whether a call may have tools run in its reply; shown: it shows a key, or the token.
+func (s *Server) mcpAccess(shown bool) wire.MCPAccess {
+	switch {
+	case s.o.MCP == nil:
+		return wire.MCPAbsent
+	case !shown:
+		return wire.MCPDenied
+	}
+	return wire.MCPOpen
 }
 
 // mountMCP adds the routes under /v1/mcp/.

@@ -100,3 +100,32 @@ func TestNoMCP(t *testing.T) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
+
+// TestMCPInReplies: who may have tools run in a reply: with keys those who have one, else those who show the token, and nobody
+// where there are no servers.
+func TestMCPInReplies(t *testing.T) {
+	body := `{"mcp":true,` + messages[1:]
+	o := managed(&shelf{})
+	for _, tc := range []struct {
+		mcp     MCP
+		keys    bool
+		headers []string
+		status  int
+		want    string
+	}{
+		{nil, false, []string{bearer}, 400, "start hearth with --mcp-config FILE"},
+		{toolbox{}, false, nil, 401, "the token that hearth made when it started"},
+		{toolbox{}, false, []string{"Origin: http://localhost:3000"}, 401, "token"},
+		{toolbox{}, false, []string{bearer}, 200, ""},
+		{toolbox{}, true, []string{"x-api-key: user-key"}, 200, ""},
+		{toolbox{}, true, nil, 401, ""},
+	} {
+		o.MCP, o.Keys = tc.mcp, nil
+		if tc.keys {
+			o.Keys = plain("user-key")
+		}
+		if w := do(New(o), "POST", "/v1/messages", body, tc.headers...); w.Code != tc.status || !strings.Contains(w.Body.String(), tc.want) {
+			t.Errorf("%v, keys %t, %v: %d %s, want %d", tc.mcp, tc.keys, tc.headers, w.Code, w.Body, tc.status)
+		}
+	}
+}

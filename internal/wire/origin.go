@@ -22,11 +22,66 @@ const PriorityHeader = "X-Hearth-Priority"
 // writes them, or exact, as the server has it. Of a reply it says that some stand as they were generated.
 const HistoryHeader = "X-Hearth-History"
 
+// MCPHeader of a request names MCP servers whose tools are run here, with commas between them; true is all of them. The field
+// mcp of its body, true, false or a list of names, goes before it.
+const MCPHeader = "X-Hearth-MCP"
+
+// mostServers bounds the MCP servers that a request names.
+const mostServers = 64
+
+// useMCP reads which MCP servers' tools a request has run.
+func useMCP(r *http.Request, v Value, info *Info, req *chat.Request) *chat.Error {
+	var names []string
+	at := MCPHeader
+	switch h := r.Header.Get(MCPHeader); {
+	case !v.Absent():
+		at = v.Path()
+		var d Decoder
+		if v.Kind() == Array {
+			for _, name := range d.ItemsWithin(v, chat.BoundMCP, mostServers, "servers") {
+				names = append(names, d.String(name))
+			}
+			if len(names) == 0 && d.Err() == nil {
+				d.Fail(v, "must name at least one server")
+			}
+		} else if v.Kind() != Bool {
+			d.Fail(v, "must be true, false or a list of names of MCP servers")
+		} else if d.Bool(v) {
+			names = []string{chat.AllServers}
+		}
+		if err := d.Err(); err != nil {
+			return err
+		}
+	case h == "", h == "false":
+	case h == "true":
+		names = []string{chat.AllServers}
+	default:
+		for name := range strings.SplitSeq(h, ",") {
+			names = append(names, strings.TrimSpace(name))
+		}
+		if len(names) > mostServers {
+			return chat.Boundf(chat.BoundMCP, at, "too many servers: at most %d", mostServers)
+		}
+	}
+	if names != nil {
+		req.MCP = &chat.MCP{Servers: names}
+	}
+	switch {
+	case req.MCP == nil, info.MCP == MCPOpen:
+		return nil
+	case info.MCP == MCPAbsent:
+		return chat.Invalidf(at, "there are no MCP servers here: start hearth with --mcp-config FILE, or leave this out")
+	}
+	return &chat.Error{Kind: chat.Unauthenticated, Param: at, Code: "token_required",
+		Msg: "to have tools of MCP servers run, a request shows an API key, or where none is set the token that hearth made when it started (docs/mcp.md)"}
+}
+
 // Identify fills in req.Origin from the headers of r and the fields that clients of all protocols use for it. The
 // session is the first there is of sessionHeaders, session_id, the session in metadata.user_id (Claude Code), prompt_cache_key
-// and previous_response_id. A request is background if PriorityHeader says so or, without that, service_tier is flex.
-// cache_control and prompt_cache_key mark it as worth keeping. What has another shape than expected is no hint, and
-// nothing here refuses a request but a wrong PriorityHeader or HistoryHeader, which fills in req.PlainHistory.
+// and previous_response_id. req.MCP is what useMCP says. A request is background if PriorityHeader says so or, without that,
+// service_tier is flex. cache_control and prompt_cache_key mark it as worth keeping. What has another shape than expected is no
+// hint, and nothing here refuses a request but MCPHeader, mcp, a wrong PriorityHeader and a wrong HistoryHeader, which fills in
+// req.PlainHistory.
 func Identify(r *http.Request, body Value, req *chat.Request) *chat.Error {
 	info := InfoFrom(r.Context())
 	cacheKey := text(body.Get("prompt_cache_key"))
@@ -45,6 +100,9 @@ func Identify(r *http.Request, body Value, req *chat.Request) *chat.Error {
 		req.PlainHistory = true
 	default:
 		return &chat.Error{Kind: chat.Invalid, Param: HistoryHeader, Msg: "must be exact or text, got " + Quote(h)}
+	}
+	if err := useMCP(r, body.Get("mcp"), info, req); err != nil {
+		return err
 	}
 	names := make([]string, 0, len(sessionHeaders)+4)
 	for _, h := range sessionHeaders {

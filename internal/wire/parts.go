@@ -82,3 +82,25 @@ func AppendSystem(r *chat.Request, text string) {
 	p.Text(text)
 	r.Messages[0].Parts = p.All()
 }
+
+// Turns are the messages of a turn of the model's in which calls were run here: results stand in messages of their own, between
+// what it said before and after.
+func Turns(parts []chat.Part) (turns []chat.Message) {
+	from := 0
+	for i := range parts {
+		result := parts[i].Kind == chat.PartToolResult
+		if i > from && result != (parts[from].Kind == chat.PartToolResult) {
+			turns = append(turns, turn(parts[from:i]))
+			from = i
+		}
+	}
+	return append(turns, turn(parts[from:]))
+}
+
+// turn is a message of the model's, or of results.
+func turn(parts []chat.Part) chat.Message {
+	if len(parts) > 0 && parts[0].Kind == chat.PartToolResult {
+		return chat.Message{Role: chat.ToolRole, Parts: parts}
+	}
+	return chat.Message{Role: chat.Assistant, Parts: parts}
+}

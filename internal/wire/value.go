@@ -72,7 +72,7 @@ func Declare(names ...string) (declared int) {
 	return len(names)
 }
 
-var _ = Declare("metadata", "previous_response_id", "prompt_cache_key", "service_tier", "session_id", "user_id")
+var _ = Declare("mcp", "metadata", "previous_response_id", "prompt_cache_key", "service_tier", "session_id", "user_id")
 
 func init() {
 	for _, p := range chat.SamplingParameters {

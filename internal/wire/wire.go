@@ -141,10 +141,20 @@ type Info struct {
 
 	// Set by the server before the protocol sees the call, see chat.Origin.
 	Caller, Salt [16]byte
-	Owner        [16]byte // of what is stored: a digest of the key, also where all have the same; zero where none is asked for
-	Key          string   // name of the key, for the log; "": it has none
-	Operator     bool     // may see and clear what is of all callers
+	Owner        [16]byte  // of what is stored: a digest of the key, also where all have the same; zero where none is asked for
+	Key          string    // name of the key, for the log; "": it has none
+	Operator     bool      // may see and clear what is of all callers
+	MCP          MCPAccess // may have tools of MCP servers run
 }
+
+// MCPAccess says whether a call may have tools of MCP servers run.
+type MCPAccess uint8
+
+const (
+	MCPAbsent MCPAccess = iota // there are no such servers
+	MCPDenied                  // it shows neither a key nor the token
+	MCPOpen
+)
 
 type infoKey struct{}
 

@@ -243,6 +243,14 @@ func (d *decoder) assistant(parts *wire.Parts, b wire.Value) {
 		parts.Add(chat.Part{Kind: chat.PartToolCall, Call: &chat.ToolCall{
 			ID: d.String(b.Get("id")), Name: d.String(b.Get("name")), Arguments: d.Compact(b.Get("input")),
 		}})
+	case "mcp_tool_use":
+		d.Call(b)
+		t := chat.MCPTool{Server: d.OptString(b.Get("server_name")), Name: d.String(b.Get("name"))}
+		parts.Add(chat.Part{Kind: chat.PartToolCall, Call: &chat.ToolCall{
+			ID: d.String(b.Get("id")), Name: t.FullName(), Arguments: d.Compact(b.Get("input")), MCP: &t,
+		}})
+	case "mcp_tool_result":
+		parts.Add(chat.Part{Kind: chat.PartToolResult, Result: d.toolResult(b)})
 	case "image", "document", "search_result":
 		d.input(parts, b)
 	default:
@@ -255,7 +263,7 @@ func (d *decoder) assistant(parts *wire.Parts, b wire.Value) {
 // serverBlock reports blocks that only Anthropic's servers make or read; a conversation begun there may hold some.
 func serverBlock(kind string) bool {
 	switch kind {
-	case "redacted_thinking", "server_tool_use", "mcp_tool_use", "container_upload", "compaction", "fallback":
+	case "redacted_thinking", "server_tool_use", "container_upload", "compaction", "fallback":
 		return true
 	}
 	return strings.HasSuffix(kind, "_tool_result")

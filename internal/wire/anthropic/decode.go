@@ -283,7 +283,7 @@ func (d *decoder) message(r *request, m wire.Value) {
 	case "user":
 		d.user(r, content)
 	case "assistant":
-		r.Messages = append(r.Messages, chat.Message{Role: chat.Assistant, Parts: d.blocks(content, chat.Assistant)})
+		r.Messages = append(r.Messages, wire.Turns(d.blocks(content, chat.Assistant))...)
 	case "system":
 		r.Messages = append(r.Messages, chat.Message{Role: chat.System, Parts: d.blocks(content, chat.System)})
 	default:

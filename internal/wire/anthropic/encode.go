@@ -55,10 +55,23 @@ type thinkingBlock struct {
 }
 
 type toolUseBlock struct {
-	Type  string          `json:"type"`
-	ID    string          `json:"id"`
-	Name  string          `json:"name"`
-	Input json.RawMessage `json:"input"`
+	Type   string          `json:"type"`
+	ID     string          `json:"id"`
+	Name   string          `json:"name"`
+	Server string          `json:"server_name,omitempty"` // of mcp_tool_use
+	Input  json.RawMessage `json:"input"`
+}
+
+type mcpResultBlock struct {
+	Type    string      `json:"type"`
+	ID      string      `json:"tool_use_id"`
+	IsError bool        `json:"is_error"`
+	Content []textBlock `json:"content"`
+}
+
+// mcpResult is what came of a call that was run here.
+func mcpResult(e *chat.Event) mcpResultBlock {
+	return mcpResultBlock{"mcp_tool_result", e.Result.CallID, e.Result.IsError, []textBlock{{"text", chat.Text(e.Result.Parts)}}}
 }
 
 // Begin names the model that answers, if the client did not name one; else its name is echoed.
@@ -87,6 +100,9 @@ func (r *reply) toolUse(c *chat.ToolCall) toolUseBlock {
 	b := toolUseBlock{Type: "tool_use", Input: json.RawMessage("{}")}
 	if c != nil {
 		b.ID, b.Name = c.ID, c.Name
+		if c.MCP != nil {
+			b.Type, b.Server, b.Name = "mcp_tool_use", c.MCP.Server, c.MCP.Name
+		}
 	}
 	if b.ID == "" {
 		b.ID = r.newID("toolu_")
@@ -152,6 +168,9 @@ func (f *collectEncoder) Event(e *chat.Event) {
 		if json.Valid(args) {
 			f.setInput(args)
 		}
+	case chat.EventToolResult:
+		f.close()
+		f.msg.Content = append(f.msg.Content, mcpResult(e))
 	case chat.EventFinish:
 		f.close()
 		if !f.answers() {

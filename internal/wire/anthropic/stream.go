@@ -46,6 +46,7 @@ const (
 	openText
 	openThinking
 	openTool
+	openResult
 )
 
 // streamEncoder writes Anthropic's event sequence: message_start, blocks one after another with indexes from 0,
@@ -86,6 +87,10 @@ func (s *streamEncoder) Event(e *chat.Event) {
 		if s.argBytes == 0 && e.Call != nil {
 			s.args(string(e.Call.Arguments))
 		}
+		s.close()
+	case chat.EventToolResult:
+		s.close()
+		s.startBlock(openResult, mcpResult(e))
 		s.close()
 	case chat.EventFinish:
 		if !s.answers {

@@ -165,7 +165,38 @@ type message struct {
 	ReasoningContent string     `json:"reasoning_content,omitempty"`
 	Reasoning        string     `json:"reasoning,omitempty"`
 	ToolCalls        []toolCall `json:"tool_calls,omitempty"`
+	MCPCalls         []MCPCall  `json:"mcp_calls,omitempty"` // that were run here
 }
+
+// MCPCall is a call of a tool of an MCP server, which was run here: what the Responses API has as an item.
+type MCPCall struct {
+	ID        string  `json:"id"`
+	Type      string  `json:"type"`
+	Approval  *string `json:"approval_request_id"` // null: the file of servers has said it
+	Server    string  `json:"server_label"`
+	Name      string  `json:"name"`
+	Arguments string  `json:"arguments"`
+	Status    string  `json:"status"`
+	Output    *string `json:"output"` // null while there is none, and where there is an error
+	Error     *string `json:"error"`
+}
+
+// NewMCPCall is a call as far as it is known: without its arguments when it begins, without a result before there is one.
+func NewMCPCall(id string, c *chat.ToolCall, result *chat.ToolResult) MCPCall {
+	m := MCPCall{ID: id, Type: "mcp_call", Server: c.MCP.Server, Name: c.MCP.Name, Arguments: string(c.Arguments), Status: "in_progress"}
+	if result == nil {
+		return m
+	}
+	text := chat.Text(result.Parts)
+	if m.Status, m.Output = "completed", &text; result.IsError {
+		m.Status, m.Output, m.Error = "failed", nil, &text
+	}
+	return m
+}
+
+// betweenRounds stands between what a model said before calls that were run here and what it said to their results: a message
+// has one text.
+const betweenRounds = "\n\n"
 
 type toolCall struct {
 	Index *int   `json:"index,omitempty"` // in chunks only
@@ -190,6 +221,9 @@ type toolCustom struct {
 type choiceState struct {
 	text, reasoning strings.Builder
 	calls           []toolCall
+	mcpCalls        []MCPCall
+	here            bool            // the last call is run here
+	again           bool            // what follows is said to results of such calls
 	args            strings.Builder // of the last call, as far as it was sent
 	logprobs        []Logprob
 	finish          chat.Finish
@@ -222,17 +256,30 @@ func (f *collectEncoder) Event(e *chat.Event) {
 	case chat.EventStart:
 		f.count(e.Usage)
 	case chat.EventText:
+		if c.again && c.text.Len() > 0 {
+			c.text.WriteString(betweenRounds)
+		}
+		c.again = false
 		c.text.WriteString(e.Text)
 	case chat.EventReasoning:
 		c.reasoning.WriteString(e.Text)
+	case chat.EventToolResult:
+		c.again = true
+		c.mcpCalls = append(c.mcpCalls, NewMCPCall(e.Call.ID, e.Call, e.Result))
 	case chat.EventToolStart:
+		if c.here = e.Call != nil && e.Call.MCP != nil; c.here {
+			return
+		}
 		c.endArgs()
 		c.calls = append(c.calls, f.toolCall(e))
 	case chat.EventToolArgs:
-		if n := len(c.calls); n > 0 && c.calls[n-1].Function != nil {
+		if n := len(c.calls); !c.here && n > 0 && c.calls[n-1].Function != nil {
 			c.args.WriteString(e.Text)
 		}
 	case chat.EventToolEnd:
+		if c.here {
+			return
+		}
 		c.endArgs()
 		if n := len(c.calls); n > 0 && e.Call != nil {
 			c.calls[n-1].complete(e.Call)
@@ -253,7 +300,7 @@ func (f *collectEncoder) Body() any {
 		p.endArgs() // the reply may have been cut off in them
 		c := choice{Index: i, FinishReason: finishReason(p.finish)}
 		text, reasoning := p.text.String(), p.reasoning.String()
-		c.Message = message{Role: "assistant", ToolCalls: p.calls}
+		c.Message = message{Role: "assistant", ToolCalls: p.calls, MCPCalls: p.mcpCalls}
 		c.Message.ReasoningContent, c.Message.Reasoning = f.reasoning(reasoning)
 		if text != "" || len(p.calls) == 0 {
 			c.Message.Content = &text

@@ -96,6 +96,19 @@ func foldDelta(c *choice, d chunkChoice) {
 			of.Function.Arguments += call.Function.Arguments
 		}
 	}
+	for _, call := range d.Delta.MCPCalls {
+		if call.Index == len(m.MCPCalls) {
+			m.MCPCalls = append(m.MCPCalls, MCPCall{})
+		}
+		of := &m.MCPCalls[call.Index]
+		of.ID += call.ID
+		of.Type += call.Type
+		of.Server += call.Server
+		of.Name += call.Name
+		of.Arguments += call.Arguments
+		of.Status += call.Status
+		of.Output, of.Error = call.Output, call.Error
+	}
 	if d.Logprobs != nil {
 		if c.Logprobs == nil {
 			c.Logprobs = &logprobs{}

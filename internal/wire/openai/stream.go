@@ -33,6 +33,21 @@ type delta struct {
 	ReasoningContent string     `json:"reasoning_content,omitempty"`
 	Reasoning        string     `json:"reasoning,omitempty"`
 	ToolCalls        []toolCall `json:"tool_calls,omitempty"`
+	MCPCalls         []mcpDelta `json:"mcp_calls,omitempty"`
+}
+
+// mcpDelta is what a chunk has of an MCPCall: at first what it is, then what came of it, so that clients which add texts up have
+// each once.
+type mcpDelta struct {
+	Index     int     `json:"index"`
+	ID        string  `json:"id,omitempty"`
+	Type      string  `json:"type,omitempty"`
+	Server    string  `json:"server_label,omitempty"`
+	Name      string  `json:"name,omitempty"`
+	Arguments string  `json:"arguments,omitempty"`
+	Status    string  `json:"status,omitempty"`
+	Output    *string `json:"output,omitempty"`
+	Error     *string `json:"error,omitempty"`
 }
 
 // streamEncoder writes chunks: the role of every choice first, then deltas, a finish reason per choice, the usage if
@@ -49,6 +64,9 @@ type streamEncoder struct {
 type streaming struct {
 	open     toolCall // the head of the call that was begun last
 	argBytes int      // of its arguments, sent so far
+	here     bool     // it is run here
+	said     bool     // there was text
+	again    bool     // see choiceState
 }
 
 func newStreamEncoder(out *wire.Stream, r reply, includeUsage bool) *streamEncoder {
@@ -69,6 +87,12 @@ func (s *streamEncoder) Event(e *chat.Event) {
 		}
 		return
 	case chat.EventText:
+		if of.again && of.said {
+			with := *e
+			with.Text = betweenRounds + e.Text
+			e = &with
+		}
+		of.said, of.again = true, false
 		if c.Logprobs == nil {
 			s.fragment(e)
 			return
@@ -79,13 +103,20 @@ func (s *streamEncoder) Event(e *chat.Event) {
 			s.fragment(e)
 		}
 		return
+	case chat.EventToolResult:
+		of.again = true
+		m := NewMCPCall(e.Call.ID, e.Call, e.Result)
+		c.Delta.MCPCalls = []mcpDelta{{Index: e.Tool, Status: m.Status, Output: m.Output, Error: m.Error}}
 	case chat.EventToolStart:
+		if of.here = e.Call != nil && e.Call.MCP != nil; of.here { // it is told when it is whole
+			return
+		}
 		call := s.toolCall(e)
 		call.Index = &e.Tool
 		of.open, of.argBytes = call, 0
 		c.Delta.ToolCalls = []toolCall{call}
 	case chat.EventToolArgs:
-		if of.open.Custom != nil { // its input is known at the end
+		if of.here || of.open.Custom != nil { // its input is known at the end
 			return
 		}
 		of.argBytes += len(e.Text)
@@ -93,6 +124,9 @@ func (s *streamEncoder) Event(e *chat.Event) {
 		return
 	case chat.EventToolEnd:
 		switch {
+		case of.here:
+			m := NewMCPCall(e.Call.ID, e.Call, nil)
+			c.Delta.MCPCalls = []mcpDelta{{Index: e.Tool, ID: m.ID, Type: m.Type, Server: m.Server, Name: m.Name, Arguments: m.Arguments}}
 		case e.Call == nil || of.argBytes > 0:
 			return
 		case of.open.Custom != nil:

@@ -167,6 +167,7 @@ type reply struct {
 	usage  chat.Usage
 	items  []*item // of the output
 	open   *item
+	here   map[string]*item // calls that are run here and have no result yet, by their ids
 	finish chat.Finish
 	kept   *kept // nil: it is not stored
 
@@ -182,9 +183,11 @@ type item struct {
 	logprobs []openai.Logprob
 	tool     tool
 	callID   string
-	ended    bool   // a call is complete
-	short    []byte // event of the last fragment
-	head     int    // of short, what the events of all fragments begin with
+	call     *chat.ToolCall   // of mcpKind
+	result   *chat.ToolResult // of mcpKind; nil: there is none yet
+	ended    bool             // a call is complete
+	short    []byte           // event of the last fragment
+	head     int              // of short, what the events of all fragments begin with
 }
 
 type itemKind uint8
@@ -196,11 +199,12 @@ const (
 	callKind
 	customKind
 	searchKind
+	mcpKind
 )
 
 var (
-	itemTypes    = [...]string{"message", "reasoning", "compaction", "function_call", "custom_tool_call", "tool_search_call"}
-	itemPrefixes = [...]string{"msg_", "rs_", "cmp_", "fc_", "ctc_", "tsc_"}
+	itemTypes    = [...]string{"message", "reasoning", "compaction", "function_call", "custom_tool_call", "tool_search_call", "mcp_call"}
+	itemPrefixes = [...]string{"msg_", "rs_", "cmp_", "fc_", "ctc_", "tsc_", "mcp_"}
 )
 
 func newReply(h handler, req *request) *reply {
@@ -267,11 +271,13 @@ func (r *reply) Event(e *chat.Event) {
 		r.end(completed)
 		r.beginCall(e.Call)
 	case chat.EventToolArgs:
-		if r.open != nil && r.open.kind == callKind {
+		if r.open != nil && (r.open.kind == callKind || r.open.kind == mcpKind) {
 			r.fragment(e)
 		}
 	case chat.EventToolEnd:
 		r.endCall(e)
+	case chat.EventToolResult:
+		r.endHere(e)
 	case chat.EventFinish:
 		r.count(e.Usage)
 		r.finish = e.Finish
@@ -313,6 +319,7 @@ func (r *reply) Body() any { return &r.body }
 // complete fills in how the response ended.
 func (r *reply) complete() {
 	r.end(completed)
+	r.endLost()
 	u := &r.usage
 	r.body.Usage = &usage{Input: u.Prompt, InputDetails: inputDetails{u.Cached, u.Added}, Output: u.Output,
 		OutputDetails: outputDetails{u.Reasoning}, Total: u.Prompt + u.Output, MaxTokens: u.Limit, Dropped: u.Dropped, Schema: u.Form}
@@ -343,6 +350,11 @@ func (r *reply) begin(i *item) {
 func (r *reply) beginCall(call *chat.ToolCall) {
 	if call == nil {
 		call = &chat.ToolCall{}
+	}
+	if call.MCP != nil {
+		r.begin(&item{kind: mcpKind, call: call})
+		r.tell("response.mcp_call.in_progress", r.open.at(&mcpEvents)...)
+		return
 	}
 	t, ok := r.req.tools[call.Name]
 	if !ok {
@@ -377,7 +389,32 @@ func (r *reply) endCall(e *chat.Event) {
 		r.fragment(&chat.Event{Kind: chat.EventToolArgs, Text: text})
 	}
 	i.ended = true
+	if i.kind == mcpKind { // its end is its result
+		r.tell("response."+mcpEvents.text+".done", append(i.at(&mcpEvents), "arguments", i.text.String())...)
+		if r.here == nil {
+			r.here = map[string]*item{}
+		}
+		r.here[i.call.ID], r.open = i, nil
+		return
+	}
 	r.end(completed)
+}
+
+// endHere ends a call that was run here by its result.
+func (r *reply) endHere(e *chat.Event) {
+	i := r.here[e.Call.ID]
+	if i == nil {
+		return
+	}
+	delete(r.here, e.Call.ID)
+	i.result = e.Result
+	status := completed
+	if e.Result.IsError {
+		status = failed
+	}
+	r.body.Output[i.index] = r.object(i, status, true)
+	r.tell("response.mcp_call."+status, i.at(&mcpEvents)...)
+	r.tell("response.output_item.done", "output_index", i.index, "item", r.body.Output[i.index])
 }
 
 // end ends the item under way. A call that has no end of its own is never complete.
@@ -392,6 +429,14 @@ func (r *reply) end(status string) {
 	}
 	r.body.Output[i.index] = r.object(i, status, true)
 	r.done(i, status)
+}
+
+// endLost ends calls that have no result and get none any more.
+func (r *reply) endLost() {
+	for _, i := range r.here {
+		r.body.Output[i.index] = r.object(i, unfinished, true)
+	}
+	r.here = nil
 }
 
 // object is an item as the response has it; whole tells whether it has come so far as it will.
@@ -426,6 +471,12 @@ func (r *reply) object(i *item, status string, whole bool) any {
 			o.Encrypted = encrypted(sealedSummary, strings.TrimSpace(text))
 		}
 		return o
+	case mcpKind:
+		c := openai.NewMCPCall(i.id, i.call, i.result)
+		if c.Arguments = text; i.result == nil {
+			c.Status = status
+		}
+		return c
 	case customKind:
 		return customItem{i.id, kind, status, i.callID, i.tool.namespace, i.tool.name, text}
 	case searchKind:

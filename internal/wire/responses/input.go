@@ -69,6 +69,8 @@ func (d *decoder) item(item wire.Value) {
 		d.call(item, d.String(item.Get("name")), openai.TextArgument(openai.CustomInput, d.OptString(item.Get("input"))))
 	case "tool_search_call":
 		d.call(item, searchName, d.Compact(item.Get("arguments")))
+	case "mcp_call":
+		d.mcpCall(item)
 	case "function_call_output", "custom_tool_call_output":
 		d.result(item, d.Content(item.Get("output"), true))
 	case "tool_search_output":
@@ -150,6 +152,24 @@ func (d *decoder) result(item wire.Value, parts []chat.Part) {
 	}
 	d.r.Messages = append(d.r.Messages, chat.Message{Role: chat.ToolRole,
 		Parts: []chat.Part{{Kind: chat.PartToolResult, Result: &chat.ToolResult{CallID: id, Parts: parts}}}})
+}
+
+// mcpCall adds a call that was run here, with its result.
+func (d *decoder) mcpCall(item wire.Value) {
+	d.Call(item)
+	t := chat.MCPTool{Server: d.OptString(item.Get("server_label")), Name: d.String(item.Get("name"))}
+	id := d.OptString(item.Get("id"))
+	d.assistant().Add(chat.Part{Kind: chat.PartToolCall, Call: &chat.ToolCall{ID: id, Name: t.FullName(), Arguments: d.Arguments(item.Get("arguments")), MCP: &t}})
+	d.endTurn()
+	text, isError := d.OptString(item.Get("output")), false
+	if v := item.Get("error"); !v.Absent() {
+		isError = true
+		if text = string(d.Copy(v)); v.Kind() == wire.String {
+			text = d.String(v)
+		}
+	}
+	d.r.Messages = append(d.r.Messages, chat.Message{Role: chat.ToolRole,
+		Parts: []chat.Part{{Kind: chat.PartToolResult, Result: &chat.ToolResult{CallID: id, Parts: wire.TextParts(text), IsError: isError}}}})
 }
 
 // plainID is an id without what some clients leave out of it, such as underscores.

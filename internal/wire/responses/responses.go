@@ -184,7 +184,13 @@ func (h handler) read(w http.ResponseWriter, r *http.Request, d *decoder) (*requ
 			}
 		}
 		req.Model = openai.Deployed(r, req.Model)
-		return wire.Identify(r, v, &req.Request)
+		if err := wire.Identify(r, v, &req.Request); err != nil {
+			return err
+		}
+		if n := req.body.MaxToolCalls; n != nil && req.MCP != nil {
+			req.MCP.Calls = *n
+		}
+		return nil
 	})
 	return req, body
 }

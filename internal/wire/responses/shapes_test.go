@@ -42,6 +42,8 @@ var shapes = map[string]string{
 	"item/custom_tool_call": `type:s id:s status:s call_id:s namespace~:s name:s input:s`,
 	"item/tool_search_call": `type:s id:s status:s call_id:s execution:=client arguments:o`,
 
+	"item/mcp_call": `type:s id:s status:s approval_request_id:s? server_label:s name:s arguments:s output:s? error:s?`,
+
 	"part/output_text":    `type:s text:s annotations:[o] logprobs:[@logprob]`,
 	"part/reasoning_text": `type:s text:s`,
 	"part/summary_text":   `type:s text:s`,
@@ -68,6 +70,11 @@ var shapes = map[string]string{
 	"event/response.compaction.compacting":         `item_id:s output_index:i`,
 	"event/response.function_call_arguments.delta": `item_id:s output_index:i delta:s`,
 	"event/response.function_call_arguments.done":  `item_id:s output_index:i name:s arguments:s`,
+	"event/response.mcp_call.in_progress":          `item_id:s output_index:i`,
+	"event/response.mcp_call.completed":            `item_id:s output_index:i`,
+	"event/response.mcp_call.failed":               `item_id:s output_index:i`,
+	"event/response.mcp_call_arguments.delta":      `item_id:s output_index:i delta:s`,
+	"event/response.mcp_call_arguments.done":       `item_id:s output_index:i arguments:s`,
 	"event/response.custom_tool_call_input.delta":  `item_id:s output_index:i delta:s`,
 	"event/response.custom_tool_call_input.done":   `item_id:s output_index:i input:s`,
 }

@@ -39,6 +39,7 @@ func (r *reply) last() string {
 // fail ends the response by an error.
 func (r *reply) fail(err *chat.Error) {
 	r.end(unfinished)
+	r.endLost()
 	if err.Code == errCancelled.Code {
 		r.body.Status = cancelled
 		return
@@ -100,6 +101,7 @@ var (
 	summaryEvents = partEvents{"reasoning_summary_part", "summary_index", "reasoning_summary_text"}
 	callEvents    = partEvents{text: "function_call_arguments"}
 	customEvents  = partEvents{text: "custom_tool_call_input"}
+	mcpEvents     = partEvents{text: "mcp_call_arguments"}
 )
 
 // events are those of an item's text; none is told of reasoning that is not shown, nor of what has no text.
@@ -111,6 +113,8 @@ func (r *reply) events(i *item) *partEvents {
 		return &callEvents
 	case customKind:
 		return &customEvents
+	case mcpKind:
+		return &mcpEvents
 	case reasoningKind:
 		switch {
 		case r.shown && r.req.summary:

@@ -104,7 +104,7 @@ var (
 	eventKinds = map[string]chat.EventKind{
 		"start": chat.EventStart, "text": chat.EventText, "reasoning": chat.EventReasoning,
 		"tool_start": chat.EventToolStart, "tool_args": chat.EventToolArgs, "tool_end": chat.EventToolEnd,
-		"finish": chat.EventFinish,
+		"finish": chat.EventFinish, "tool_result": chat.EventToolResult,
 	}
 	errorKinds = map[string]chat.ErrorKind{
 		"internal": chat.Internal, "invalid": chat.Invalid, "not_found": chat.NotFound, "context_length": chat.ContextLength,
