@@ -277,11 +277,14 @@ func (s *server) connect(ctx context.Context, older bool, connected func()) (err
 	if err != nil {
 		return cmp.Or(late(starting, ctx), err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- session.Wait() }()
+	ended, how := make(chan struct{}), error(nil)
+	go func() {
+		how = session.Wait()
+		close(ended)
+	}()
 	defer func() {
 		_ = session.Close()
-		_ = <-ended
+		<-ended
 	}()
 	if err := s.list(starting, session); err != nil {
 		return cmp.Or(late(starting, ctx), err)
@@ -291,9 +294,8 @@ func (s *server) connect(ctx context.Context, older bool, connected func()) (err
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case err := <-ended:
-			ended <- nil // for the one that waits above
-			return cmp.Or(err, errors.New("it has ended"))
+		case <-ended:
+			return cmp.Or(how, errors.New("it has ended"))
 		case <-changed:
 			again, cancel := context.WithTimeout(ctx, connectTimeout)
 			err := s.list(again, session)
