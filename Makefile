@@ -122,12 +122,13 @@ interop: build $(VENV)/.done $(VENV)/previous/.done $(VENV)/hub/.done $(VENV)/hu
 	else echo "skipped, because npm is missing: the TypeScript SDKs, Claude Code, Codex, opencode, and LiteLLM and aider beside them" >&2; fi
 
 # What comes from npm is installed outside the tree, at the versions its package.json pins.
-interop-npm: build $(VENV)/typescript/.done $(VENV)/claude/.done $(VENV)/litellm/.done $(VENV)/agents/.done $(VENV)/aider/.done
+interop-npm: build $(VENV)/typescript/.done $(VENV)/claude/.done $(VENV)/litellm/.done $(VENV)/agents/.done $(VENV)/aider/.done $(VENV)/mcp/.done $(VENV)/mcp-python/.done
 	cp interop/typescript/*.mjs $(VENV)/typescript/
 	rm -rf $(VENV)/typescript/encoder && python3 interop/python/encoder.py $(VENV)/typescript/encoder
 	cd $(VENV)/typescript && HEARTH_BIN=$(CURDIR)/bin/hearth SCRIPT=$(CURDIR)/interop/scripted.jsonl ENCODER=$(CURDIR)/$(VENV)/typescript/encoder node --test
 	go test -count=1 ./interop/claude -hearth $(CURDIR)/bin/hearth -claude $(CURDIR)/$(VENV)/claude/node_modules/.bin/claude -litellm $(CURDIR)/$(VENV)/litellm/bin/litellm
 	go test -count=1 ./interop/agents -hearth $(CURDIR)/bin/hearth -codex $(CURDIR)/$(VENV)/agents/node_modules/.bin/codex -opencode $(CURDIR)/$(VENV)/agents/node_modules/.bin/opencode -aider $(CURDIR)/$(VENV)/aider/bin/aider
+	go test -count=1 ./interop/mcp -hearth $(CURDIR)/bin/hearth -everything $(CURDIR)/$(VENV)/mcp/node_modules/.bin/mcp-server-everything -python $(CURDIR)/$(VENV)/mcp-python/bin/python
 
 $(VENV)/%/.done: interop/%/package.json
 	mkdir -p $(@D) && cp $< $(@D)/
@@ -144,6 +145,11 @@ $(VENV)/aider/.done: interop/agents/requirements.txt
 
 # What is not compiled here is compiled as far as it is used, when it is first.
 $(VENV)/litellm/.done: interop/claude/requirements.txt
+	python3 -m venv $(@D)
+	$(@D)/bin/pip install -q --no-compile -r $<
+	touch $@
+
+$(VENV)/mcp-python/.done: interop/mcp/requirements.txt
 	python3 -m venv $(@D)
 	$(@D)/bin/pip install -q --no-compile -r $<
 	touch $@
