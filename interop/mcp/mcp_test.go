@@ -1,5 +1,5 @@
-// Package mcp runs hearth with real MCP servers: the protocol's reference server from npm and two of PyPI, over standard streams and
-// over HTTP. make interop installs them.
+// Package mcp runs hearth with real MCP servers: the protocol's reference server from npm and two of PyPI, over standard streams
+// and over HTTP. make interop installs them.
 package mcp
 
 import (
