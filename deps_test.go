@@ -14,6 +14,7 @@ import (
 // layers is the import matrix: what each package of ours may import of ours. Arrows point down only. A package that is
 // missing here fails the test, so a new room in the house is a decision, not an accident. docs/ARCHITECTURE.md says why.
 // config and model import chat for its table of sampling parameters: a flag, and a key of generation_config.json, is a row of it.
+// config imports access for the files of keys that its knobs name, wire and catalog for who asks.
 // backend imports sample for Draw, by which a device draws the tokens that the sampler would.
 var layers = map[string][]string{
 	"cmd/hearth": {"cli"},
@@ -22,15 +23,16 @@ var layers = map[string][]string{
 	"bench": {"server", "wire", "wire/anthropic", "wire/openai", "chat", "catalog", "generate", "grammar", "grammar/jsonschema", "schema", "embed", "engine", "sched", "tier", "sample", "model",
 		"convert", "tokenizer", "backend", "backend/cpu", "kernel", "kv", "quant", "config", "console", "demo", "regular"},
 
-	"server":         {"wire", "chat", "config", "metrics", "mcp"},
+	"access":         {"regular"},
+	"server":         {"access", "wire", "chat", "config", "metrics", "mcp"},
+	"wire":           {"access", "chat", "schema", "grammar", "grammar/jsonschema", "textform"},
 	"mcp":            {"wire", "chat", "jsonc", "regular"},
-	"wire":           {"chat", "schema", "grammar", "grammar/jsonschema", "textform"},
 	"wire/anthropic": {"wire", "chat"},
 	"wire/openai":    {"wire", "chat"},
 	"wire/responses": {"wire", "wire/openai", "chat", "store"},
 	"wire/wiretest":  {"wire", "chat"},
 	"store":          {"regular"},
-	"catalog":        {"chat", "hub", "dialect", "generate", "embed", "engine", "remote", "model", "tokenizer", "backend", "kv", "config", "demo", "script", "tier", "regular", "budget", "sysmem"},
+	"catalog":        {"access", "chat", "hub", "dialect", "generate", "embed", "engine", "remote", "model", "tokenizer", "backend", "kv", "config", "demo", "script", "tier", "regular", "budget", "sysmem"},
 	"embed":          {"chat", "tokenizer", "model", "backend", "watchdog", "budget"},
 	"script":         {"chat", "generate", "tokenizer", "engine", "kv", "regular"},
 	"generate":       {"callform", "chat", "jinja", "tokenizer", "dialect", "transcript", "grammar", "grammar/jsonschema", "textform", "schema", "engine", "sample", "regular", "jsonc"},
@@ -64,7 +66,7 @@ var layers = map[string][]string{
 
 	"chat": {}, "chat/chattest": {"chat"}, "jinja": {}, "tokenizer": {"regular", "jsonc"}, "jsonc": {}, "grammar": {}, "grammar/regex": {"grammar", "grammar/notation"}, "grammar/jsonschema": {"grammar", "grammar/regex", "schema"}, "grammar/notation": {"grammar"},
 	"grammar/gbnf": {"grammar", "grammar/notation"}, "grammar/lark": {"grammar", "grammar/notation", "grammar/regex"}, "grammar/notation/notationtest": {"grammar", "grammar/notation", "demo", "tokenizer"}, "schema": {}, "sample": {}, "kv": {"retention"}, "retention": {}, "quant": {}, "safetensors": {"regular"},
-	"budget": {}, "sysmem": {}, "watchdog": {}, "config": {"regular", "chat"}, "console": {}, "hub": {"regular"}, "hub/hubtest": {}, "demo": {}, "metrics": {}, "regular": {},
+	"budget": {}, "sysmem": {}, "watchdog": {}, "config": {"access", "chat", "regular"}, "console": {}, "hub": {"regular"}, "hub/hubtest": {}, "demo": {}, "metrics": {}, "regular": {},
 }
 
 // modules are the third-party modules the program and its tests may use, with the reason for each. A module that is

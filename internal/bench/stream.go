@@ -168,7 +168,7 @@ func (s *idleServer) close() {
 type oneModel struct{ gen *generate.Generator }
 
 func (m oneModel) Open(context.Context, string) (chat.Generator, error) { return m.gen, nil }
-func (m oneModel) List() []chat.Model                                   { return []chat.Model{m.gen.Model()} }
+func (m oneModel) List(context.Context) []chat.Model                    { return []chat.Model{m.gen.Model()} }
 
 // readStreams starts a process that reads n streams, and says how to end it.
 func readStreams(ctx context.Context, url string, n int) (stop func(), err error) {

@@ -15,9 +15,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"hearth/internal/access"
 	"hearth/internal/budget"
 	"hearth/internal/chat"
 	"hearth/internal/config"
@@ -172,6 +174,9 @@ func (c *Catalog) Load(bs Backends) error {
 // Open implements chat.Models. The names of models that do not generate are known, but nothing is there to open.
 func (c *Catalog) Open(ctx context.Context, name string) (chat.Generator, error) {
 	e, err := c.find(ctx, name)
+	if err == nil {
+		err = e.mayUse(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -198,6 +203,9 @@ func (c *Catalog) OpenRanker(ctx context.Context, name string) (chat.Ranker, err
 // openEncoder is the service of findEncoder, once the model is loaded.
 func (c *Catalog) openEncoder(ctx context.Context, name string, kind chat.ModelKind) (*embed.Service, error) {
 	e, err := c.findEncoder(ctx, name, kind)
+	if err == nil {
+		err = e.mayUse(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -213,14 +221,26 @@ func (c *Catalog) openEncoder(ctx context.Context, name string, kind chat.ModelK
 
 // List implements chat.Models: the models of the command line, the main one first, then those on disk. The context of a model
 // of the command line that loads is unknown, 0; of one on disk that has not been loaded it is what its folder allows.
-func (c *Catalog) List() []chat.Model {
-	c.look(context.Background(), listAge)
+func (c *Catalog) List(ctx context.Context) []chat.Model {
+	c.look(context.WithoutCancel(ctx), listAge)
 	c.glance()
 	var list []chat.Model
 	for _, e := range c.all() {
-		list = append(list, e.Model())
+		if e.mayUse(ctx) == nil {
+			list = append(list, e.Model())
+		}
 	}
 	return list
+}
+
+// mayUse is nil if the client of ctx may use the model. It is asked before anything is loaded.
+func (e *Entry) mayUse(ctx context.Context) error {
+	client := access.From(ctx)
+	if client.May(e.names.exact...) {
+		return nil
+	}
+	return &chat.Error{Kind: chat.Forbidden, Param: "model", Code: "model_not_allowed",
+		Msg: fmt.Sprintf("the key %s may not use the model %s; it may use %s (models= of its line in the file of keys)", shown(client.Name), shown(e.ID()), strings.Join(client.Models, ", "))}
 }
 
 // all are the models that can be served.

@@ -98,7 +98,7 @@ func TestSettings(t *testing.T) {
 	if want := "context 128 of 8192"; !strings.Contains(w.Summary(), want) || !strings.Contains(w.Summary(), "cpu (fast: KL to float32 ") {
 		t.Errorf("summary %q", w.Summary())
 	}
-	if got := c.List()[0].ID; got != "mine" {
+	if got := c.List(context.Background())[0].ID; got != "mine" {
 		t.Errorf("id %q, want mine", got)
 	}
 	g, err := c.Open(t.Context(), "other")
@@ -175,8 +175,8 @@ func TestOutliersMemory(t *testing.T) {
 func TestOpenWaitsAndGivesUp(t *testing.T) {
 	src, _ := Find("", hub.Cache{})
 	c := New(src, config.Default())
-	if c.Ready() || len(c.List()) != 1 || c.List()[0].ID != "demo" {
-		t.Errorf("before Load: ready %v, list %v", c.Ready(), c.List())
+	if c.Ready() || len(c.List(context.Background())) != 1 || c.List(context.Background())[0].ID != "demo" {
+		t.Errorf("before Load: ready %v, list %v", c.Ready(), c.List(context.Background()))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

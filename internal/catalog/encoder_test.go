@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -99,7 +100,7 @@ func TestEncodersBeside(t *testing.T) {
 			t.Errorf("%s %.20q: %s, want %s", c.kind, c.name, got, c.want)
 		}
 	}
-	list := e.List()
+	list := e.List(context.Background())
 	if len(list) != 3 || list[0].Kind != chat.Chats || list[1].Kind != chat.Embeds || list[1].Context != 40 || list[2].Kind != chat.Ranks {
 		t.Errorf("list %+v", list)
 	}
@@ -130,8 +131,8 @@ func TestEncoderAlone(t *testing.T) {
 	if got := answers(t, e, chat.Ranks, ""); got != "model_not_supported" {
 		t.Errorf("ranks: %s", got)
 	}
-	if c := e.Main(); c.Weights() != nil || c.Encoder() == nil || e.WeightBytes() == 0 || e.List()[0].Kind != chat.Embeds {
-		t.Errorf("weights %v, encoder %v, %d bytes, %+v", c.Weights(), c.Encoder(), e.WeightBytes(), e.List())
+	if c := e.Main(); c.Weights() != nil || c.Encoder() == nil || e.WeightBytes() == 0 || e.List(context.Background())[0].Kind != chat.Embeds {
+		t.Errorf("weights %v, encoder %v, %d bytes, %+v", c.Weights(), c.Encoder(), e.WeightBytes(), e.List(context.Background()))
 	}
 }
 

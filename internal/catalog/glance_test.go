@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -60,7 +61,7 @@ func TestGlance(t *testing.T) {
 	}
 	list := func() map[string]does {
 		all := map[string]does{}
-		for _, m := range c.List() {
+		for _, m := range c.List(context.Background()) {
 			all[m.ID] = does{m.Kind, m.Context, m.Output, m.Tools, m.Thinking}
 		}
 		return all

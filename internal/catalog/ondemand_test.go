@@ -232,7 +232,7 @@ func TestOnDemand(t *testing.T) {
 	if v, err := e.Embed(t.Context(), &chat.EmbedRequest{Inputs: []chat.Input{{Text: "hello"}}}); err != nil || len(v.Vectors) != 1 {
 		t.Errorf("%+v, %v", v, err)
 	}
-	list := c.List()
+	list := c.List(context.Background())
 	if len(list) != 5 || list[0].ID != "demo" || list[1].State != chat.Loaded || list[1].Context == 0 || list[4].Kind != chat.Embeds {
 		t.Errorf("%+v", list)
 	}

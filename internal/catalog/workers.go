@@ -171,7 +171,7 @@ func (e *Encoder) openAway(ctx context.Context, bs Backends, src *Source, cfg *c
 // config describes a worker process to package remote. Keys stay here.
 func (w *Workers) config(s spec, src *Source, cfg *config.Config, backend string) (remote.Config, error) {
 	own := *cfg
-	own.Backend, own.APIKeys, own.FileKeys, own.OperatorKey = backend, nil, nil, ""
+	own.Backend, own.APIKeys, own.FileKeys, own.LineKeys, own.OperatorKey = backend, nil, nil, nil, ""
 	s.ID, s.Path, s.Where, s.Created, s.Config = src.ID, src.Path, src.Where, src.Created, &own
 	b, err := json.Marshal(s)
 	if err != nil {

@@ -206,7 +206,7 @@ func TestApart(t *testing.T) {
 	if !added {
 		t.Error("nothing was added to the prompt cache away from here")
 	}
-	if d := cmp.Diff(here.List(), away.List()); d != "" {
+	if d := cmp.Diff(here.List(context.Background()), away.List(context.Background())); d != "" {
 		t.Errorf("models: here -, away +\n%s", d)
 	}
 	a, b := here.Stats(), away.Stats()

@@ -449,9 +449,10 @@ type Generator interface {
 // Models finds generators by the name a client sent.
 type Models interface {
 	// Open resolves a name (empty, an alias, an id, a path), and loads the model if it has to. It stays loaded at least until ctx
-	// ends. An unknown name is an *Error of kind NotFound.
+	// ends. An unknown name is an *Error of kind NotFound, and Forbidden that of a model which the client of ctx may not use.
 	Open(ctx context.Context, name string) (Generator, error)
-	List() []Model
+	// List has the models that the client of ctx may use.
+	List(ctx context.Context) []Model
 }
 
 // Text joins the text parts of a message.

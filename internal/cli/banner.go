@@ -84,7 +84,7 @@ func realModel(on *hub.Roots) string {
 
 func (s *serving) auth() string {
 	if keys := s.cfg.Keys(); len(keys) > 0 {
-		from := cmp.Or(s.cfg.Origin("api-key"), s.cfg.Origin("api-key-file"), s.cfg.Origin("operator-key"))
+		from := cmp.Or(s.cfg.Origin("api-key"), s.cfg.Origin("api-keys"), s.cfg.Origin("api-key-file"), s.cfg.KeyFile(), s.cfg.Origin("operator-key"))
 		if len(keys) == 1 {
 			return "on, from " + from
 		}

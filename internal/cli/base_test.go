@@ -204,7 +204,7 @@ func TestKnown(t *testing.T) {
 		if err := models.Load(catalog.Backends{}); err == nil { // there is none, which shows last
 			t.Errorf("%s: loaded", name)
 		}
-		if kind := models.List()[0].Kind; (kind == chat.Completes) != (name == "base") {
+		if kind := models.List(context.Background())[0].Kind; (kind == chat.Completes) != (name == "base") {
 			t.Errorf("%s: kind %q", name, kind)
 		}
 		select {

@@ -74,7 +74,7 @@ built-in demo.`,
 		return console.Hintf(err, "%s", hint)
 	})
 	cmd.CompletionOptions.HiddenDefaultCmd = true
-	cmd.AddCommand(newServeCmd(), newRunCmd(), newLaunchCmd(), newPullCmd(), newConfigCmd(), bench.NewCmd(buildVersion()), newLsCmd(), newPsCmd(), newLoadCmd(), newStopCmd(), newRmCmd(), newAliasCmd(), newCacheCmd(), newShowCmd(), newQuantizeCmd(), newDoctorCmd(), newDebugCmd(), newVersionCmd(), newWorkerCmd())
+	cmd.AddCommand(newServeCmd(), newRunCmd(), newLaunchCmd(), newPullCmd(), newConfigCmd(), bench.NewCmd(buildVersion()), newLsCmd(), newPsCmd(), newLoadCmd(), newStopCmd(), newRmCmd(), newAliasCmd(), newKeysCmd(), newCacheCmd(), newShowCmd(), newQuantizeCmd(), newDoctorCmd(), newDebugCmd(), newVersionCmd(), newWorkerCmd())
 	return cmd
 }
 

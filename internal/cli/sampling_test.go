@@ -40,7 +40,7 @@ func (a *asked) Submit(_ context.Context, p engine.Prompt) (generate.Stream, err
 type just struct{ chat.Generator }
 
 func (j just) Open(context.Context, string) (chat.Generator, error) { return j, nil }
-func (j just) List() []chat.Model                                   { return []chat.Model{j.Model()} }
+func (j just) List(context.Context) []chat.Model                    { return []chat.Model{j.Model()} }
 
 // TestSamplingParameters takes every row of the table through every place that has sampling parameters: each protocol, the log,
 // each level of settings, the model's folder, the built-in value, show, and the documentation; and each level comes before the

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hearth/internal/access"
 	"hearth/internal/catalog"
 	"hearth/internal/chat"
 	"hearth/internal/config"
@@ -137,7 +138,7 @@ func serverOptions(cfg *config.Config, models *catalog.Catalog, responsesIn *sto
 			openAI,
 			responses.Protocol{Protocol: openAI, RefuseHosted: cfg.HostedTools == "refuse", Store: responsesIn, Sockets: cfg.MaxSockets},
 		},
-		Keys: cfg.Keys(), Isolate: cfg.Isolated(), AllowedHosts: cfg.AllowedHosts, AllowedOrigins: cfg.AllowedOrigins,
+		Keys: cfg.Keys(), Isolation: access.Isolation(cfg.CacheIsolation), AllowedHosts: cfg.AllowedHosts, AllowedOrigins: cfg.AllowedOrigins,
 		Version: v, Commit: c,
 		Health:  func() server.Health { return health(cfg, models) },
 		State:   func() server.State { return readiness(models.Main()) },

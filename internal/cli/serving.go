@@ -36,11 +36,12 @@ type serving struct {
 	metrics   net.Listener // of /metrics alone; nil: there is none
 
 	models *catalog.Catalog
-	roots  *hub.Roots     // in which models on disk are looked for
-	store  *store.Store   // of responses
-	mcp    *mcp.Config    // nil: there are no MCP servers
-	host   *mcp.Host      // of those
-	token  string         // of who may manage the models
+	roots  *hub.Roots   // in which models on disk are looked for
+	store  *store.Store // of responses
+	mcp    *mcp.Config  // nil: there are no MCP servers
+	host   *mcp.Host    // of those
+	token  string       // of who may manage the models
+	server *server.Server
 	reload []func() error // what SIGHUP has a service read again
 
 	hangups <-chan os.Signal                                     // SIGHUP to a service
@@ -132,11 +133,12 @@ func (s *serving) start(ctx context.Context) {
 	case s.tells():
 		opts.Perf = s.stderr
 	}
-	srv := server.New(opts)
-	go func() { s.served <- srv.Serve(ctx, s.listeners...) }()
+	s.server = server.New(opts)
+	s.followKeys(ctx)
+	go func() { s.served <- s.server.Serve(ctx, s.listeners...) }()
 	if s.metrics != nil {
 		go func() {
-			if err := srv.ServeMetrics(ctx, s.metrics); err != nil {
+			if err := s.server.ServeMetrics(ctx, s.metrics); err != nil {
 				s.log.Error("metrics are served no more", "error", err)
 			}
 		}()

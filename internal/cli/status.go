@@ -116,16 +116,12 @@ func requests(live []engine.Live, now time.Time) []server.RequestStatus {
 
 func (m monitor) CacheStats() server.CacheStats {
 	s := m.models.Stats()
-	isolation := "none"
-	if m.cfg.Isolated() {
-		isolation = "key"
-	}
 	var disk *server.DiskStats
 	if d := s.Cache.Disk; d.Dir != "" {
 		disk = &server.DiskStats{Dir: d.Dir, Entries: d.Entries, Bytes: d.Bytes, Max: d.Quota, Hits: d.Hits, TokensSaved: d.Tokens,
 			Writes: d.Writes, Refused: d.Refused, Dropped: d.Dropped, Errors: d.Errors}
 	}
-	return server.CacheStats{Disk: disk, Type: cacheType(s.Cache), Isolation: isolation, Entries: s.Cache.Entries,
+	return server.CacheStats{Disk: disk, Type: cacheType(s.Cache), Entries: s.Cache.Entries,
 		Sessions: s.Cache.Sessions, MaxSessions: m.cfg.ContextSessions,
 		Bytes: s.Cache.Bytes, Idle: s.Cache.Idle, MaxIdle: m.cfg.PromptCacheMax, Budget: s.Budget, TTL: m.cfg.ContextTTL.Milliseconds(),
 		Queries: s.Cache.Queries, Hits: s.Cache.Hits, HitRate: hitRate(s.Cache), TokensSaved: s.Cache.Tokens}

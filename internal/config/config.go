@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"hearth/internal/access"
 	"hearth/internal/chat"
 )
 
@@ -23,7 +24,9 @@ type Config struct {
 	// Access.
 	APIKeys        []string // of --api-key; see Keys
 	APIKeyFile     string
-	FileKeys       []Key // of APIKeyFile; set by Load
+	FileKeys       []access.Key // of KeyFile; set by Load
+	LineKeys       []access.Key // of --api-keys
+	KeyFileUnread  bool         // the command is about the file of keys itself: Load does not read it
 	OperatorKey    string
 	AllowedHosts   []string
 	AllowedOrigins []string
@@ -139,6 +142,7 @@ type Config struct {
 	overruled                  []string         // flags and variables that they replaced
 	aliasFile                  string           // see AliasFile
 	hubTokenFile               string           // see HubToken
+	keyFile                    string           // see KeyFile
 	prefixFolder               string           // see PrefixCacheFolder
 	storeFolder, archiveFolder string           // see StoreFolder and ArchiveFolder
 }
@@ -192,7 +196,7 @@ func Default() *Config {
 
 // Isolated reports whether each key has a prompt cache of its own.
 func (c *Config) Isolated() bool {
-	return c.CacheIsolation == "key" || c.CacheIsolation == "" && len(c.Keys()) > 1
+	return access.NewKeys(c.Keys()).Isolated(access.Isolation(c.CacheIsolation))
 }
 
 // Thinking says whether models think where requests leave it open: EnableThinking, else what ChatTemplateArgs have of it; nil:

@@ -1,32 +1,39 @@
 package config
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"slices"
 	"strings"
 
-	"hearth/internal/regular"
+	"hearth/internal/access"
 )
 
-// Key is a credential that requests may show.
-type Key struct {
-	Name     string // for the log; "": it has none
-	Operator bool   // whoever shows it may see and clear what is everybody's
-	Plain    string // "": only its sum is known
-	Sum      [sha256.Size]byte
+// Keys are all that are accepted, each once; none: nothing is checked. A single one is the operator's.
+func (c *Config) Keys() []access.Key { return c.keysWith(c.FileKeys) }
+
+// KeyFile is the file of keys, "" if there is none.
+func (c *Config) KeyFile() string { return c.keyFile }
+
+// Reread is Keys with what KeyFile has now. One that was emptied has none: who was in it is no longer let in.
+func (c *Config) Reread() ([]access.Key, error) {
+	if c.keyFile == "" {
+		return c.Keys(), nil
+	}
+	list, err := access.ReadFile(c.keyFile)
+	if err != nil && !errors.Is(err, access.ErrNoLines) {
+		return nil, err
+	}
+	return c.keysWith(list), nil
 }
 
-// PlainKey is a key without a name.
-func PlainKey(plain string) Key { return Key{Plain: plain, Sum: sha256.Sum256([]byte(plain))} }
-
-// Keys are all that are accepted, each once; none: nothing is checked. A single one is the operator's.
-func (c *Config) Keys() []Key {
-	var all []Key
-	add := func(k Key) {
-		i := slices.IndexFunc(all, func(x Key) bool { return x.Sum == k.Sum })
+// keysWith is Keys with those of a file.
+func (c *Config) keysWith(file []access.Key) []access.Key {
+	var all []access.Key
+	add := func(k access.Key) {
+		i := slices.IndexFunc(all, func(x access.Key) bool { return x.Sum == k.Sum })
 		if i < 0 {
 			all = append(all, k)
 			return
@@ -34,7 +41,7 @@ func (c *Config) Keys() []Key {
 		x := &all[i]
 		x.Operator = x.Operator || k.Operator
 		if x.Name == "" {
-			x.Name = k.Name
+			x.Name, x.Limits = k.Name, k.Limits
 		}
 		if x.Plain == "" {
 			x.Plain = k.Plain
@@ -42,14 +49,14 @@ func (c *Config) Keys() []Key {
 	}
 	for _, plain := range c.APIKeys {
 		if plain != "" {
-			add(PlainKey(plain))
+			add(access.PlainKey(plain))
 		}
 	}
-	for _, k := range c.FileKeys {
+	for _, k := range slices.Concat(c.LineKeys, file) {
 		add(k)
 	}
 	if c.OperatorKey != "" {
-		k := PlainKey(c.OperatorKey)
+		k := access.PlainKey(c.OperatorKey)
 		k.Operator = true
 		add(k)
 	}
@@ -64,8 +71,8 @@ func (c *Config) APIKey() string { return c.AgentKey().Plain }
 
 // AgentKey is one of the accepted keys, the operator's only if there is no other; the zero Key if there are none, or none but
 // sums is known.
-func (c *Config) AgentKey() Key {
-	var first Key
+func (c *Config) AgentKey() access.Key {
+	var first access.Key
 	for _, k := range c.Keys() {
 		if k.Plain != "" && !k.Operator {
 			return k
@@ -77,8 +84,73 @@ func (c *Config) AgentKey() Key {
 	return first
 }
 
-// hashed begins a key of which a file has only the sum.
-const hashed = "sha256:"
+// findKeyFile is the file that --api-key-file means: without it, keys beside the settings file, if that is there.
+func (c *Config) findKeyFile(env Env) string {
+	switch c.APIKeyFile {
+	case "off":
+		return ""
+	case "":
+	default:
+		return c.APIKeyFile
+	}
+	file := defaultFile(env)
+	if file == "" {
+		return ""
+	}
+	return filepath.Join(filepath.Dir(file), "keys")
+}
+
+// readKeys reads the file of keys, which only servers have a use for, once it is known which one that is.
+func (c *Config) readKeys(env Env) (err error) {
+	from := c.origin["api-key-file"]
+	c.keyFile = c.findKeyFile(env)
+	if c.keyFile == "" || c.KeyFileUnread {
+		return nil
+	}
+	switch c.FileKeys, err = access.ReadFile(c.keyFile); {
+	case err == nil:
+		return nil
+	case from == "" && errors.Is(err, fs.ErrNotExist):
+		c.keyFile = ""
+		return nil
+	case errors.Is(err, access.ErrNoLines):
+		err = fmt.Errorf("%w: hearth keys add NAME makes a key, --api-key-file off asks for none", err)
+	}
+	switch c.source(from) {
+	case FromDefault:
+		return fmt.Errorf("read keys: %w", err)
+	case FromEnvironment:
+		from = "environment variable " + from
+	case FromFile:
+		from = "settings file " + from + ": api-key-file"
+	}
+	return fmt.Errorf("%s: %w", from, err)
+}
+
+// keyText is the text of a file of keys, with semicolons or ends of lines.
+func keyText(p *[]access.Key) *value[[]access.Key] {
+	parse := func(s string) ([]access.Key, error) {
+		all, err := access.Parse(strings.ReplaceAll(s, ";", "\n"))
+		if errors.Is(err, access.ErrNoLines) {
+			err = errNoKey
+		}
+		return all, err
+	}
+	return &value[[]access.Key]{p, "lines", parse, func(all []access.Key) string {
+		if len(all) == 0 {
+			return ""
+		}
+		return counted(len(all))
+	}}
+}
+
+// counted is what is shown of keys.
+func counted(n int) string {
+	if n == 1 {
+		return "(1 key)"
+	}
+	return fmt.Sprintf("(%d keys)", n)
+}
 
 // errNoKey is about a setting that was made, as by a flag with a variable that is empty, and asks for no key: it must not open
 // the server.
@@ -107,64 +179,4 @@ func oneKey(p *string) *value[string] {
 		return s, nil
 	}
 	return v
-}
-
-// readKeyFile reads a file of keys, a line each. Errors name lines and never what is in them.
-func readKeyFile(name string) ([]Key, error) {
-	b, err := regular.ReadStream(name, maxFile)
-	if err != nil {
-		return nil, err
-	}
-	var all []Key
-	for i, line := range strings.Split(string(b), "\n") {
-		line = strings.TrimSpace(line)
-		if line == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
-		k := PlainKey(line)
-		if fields := strings.Fields(line); len(fields) > 1 || isSum(line) {
-			if k, err = namedKey(fields); err != nil {
-				return nil, fmt.Errorf("%s, line %d: %w", name, i+1, err)
-			}
-		}
-		all = append(all, k)
-	}
-	if len(all) == 0 {
-		return nil, fmt.Errorf("%s has no lines", name)
-	}
-	return all, nil
-}
-
-// isSum reports what can only be meant as a hash, though it could be a key.
-func isSum(key string) bool {
-	digits, ok := strings.CutPrefix(key, hashed)
-	b, err := hex.DecodeString(digits)
-	return ok && err == nil && len(b) == sha256.Size
-}
-
-// namedKey reads the fields name, role, and key or hash.
-func namedKey(fields []string) (Key, error) {
-	if len(fields) != 3 {
-		return Key{}, fmt.Errorf("want a key, or a name, operator or user, and a key or sha256: and its hash, with blanks between them; there are %d words", len(fields))
-	}
-	name, role, key := fields[0], fields[1], fields[2]
-	odd := func(r rune) bool {
-		return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && !strings.ContainsRune("-_.@", r)
-	}
-	if len(name) > 64 || strings.ContainsFunc(name, odd) {
-		return Key{}, fmt.Errorf("want a name of at most 64 letters, digits and -_.@")
-	}
-	if role != "operator" && role != "user" {
-		return Key{}, fmt.Errorf("want operator or user after the name")
-	}
-	k := PlainKey(key)
-	if digits, ok := strings.CutPrefix(key, hashed); ok {
-		if !isSum(key) {
-			return Key{}, fmt.Errorf("want %d hexadecimal digits after %s", 2*sha256.Size, hashed)
-		}
-		k.Plain = ""
-		_, _ = hex.Decode(k.Sum[:], []byte(digits)) // isSum has
-	}
-	k.Name, k.Operator = name, role == "operator"
-	return k, nil
 }

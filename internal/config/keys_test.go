@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
+
+	"hearth/internal/access"
 )
 
 func keysIn(t *testing.T, text string) string {
@@ -29,27 +31,27 @@ func sumOf(key string) string {
 // A file has plain keys, keys with names and roles, and keys of which it knows the hash alone.
 func TestKeyRoles(t *testing.T) {
 	file := keysIn(t, "# ours\n\nplain\nalice user k-a\n\tbob   operator\t"+sumOf("k-b")+"\r\nsha256:short\ncarol user "+strings.ToUpper(sumOf("k-c")[7:])+"\n")
-	key := func(name, plain, known string, operator bool) Key {
-		k := PlainKey(plain)
+	key := func(name, plain, known string, operator bool) access.Key {
+		k := access.PlainKey(plain)
 		k.Name, k.Operator, k.Plain = name, operator, known
 		return k
 	}
 	carol := key("carol", strings.ToUpper(sumOf("k-c")[7:]), strings.ToUpper(sumOf("k-c")[7:]), false) // no prefix: it is the key
 	for _, tc := range []struct {
 		args     []string
-		want     []Key
+		want     []access.Key
 		first    string
 		isolated bool
 	}{
 		{nil, nil, "", false},
-		{[]string{"--api-key=a"}, []Key{key("", "a", "a", true)}, "a", false},
-		{[]string{"--operator-key=o"}, []Key{key("", "o", "o", true)}, "o", false},
-		{[]string{"--api-key=a", "--operator-key=a"}, []Key{key("", "a", "a", true)}, "a", false},
-		{[]string{"--api-key=a,b,a"}, []Key{key("", "a", "a", false), key("", "b", "b", false)}, "a", true},
-		{[]string{"--api-key=o,a", "--operator-key=o"}, []Key{key("", "o", "o", true), key("", "a", "a", false)}, "a", true},
-		{[]string{"--api-key=k-a", "--api-key-file=" + file}, []Key{key("alice", "k-a", "k-a", false), key("", "plain", "plain", false), key("bob", "k-b", "", true),
+		{[]string{"--api-key=a"}, []access.Key{key("", "a", "a", true)}, "a", false},
+		{[]string{"--operator-key=o"}, []access.Key{key("", "o", "o", true)}, "o", false},
+		{[]string{"--api-key=a", "--operator-key=a"}, []access.Key{key("", "a", "a", true)}, "a", false},
+		{[]string{"--api-key=a,b,a"}, []access.Key{key("", "a", "a", false), key("", "b", "b", false)}, "a", true},
+		{[]string{"--api-key=o,a", "--operator-key=o"}, []access.Key{key("", "o", "o", true), key("", "a", "a", false)}, "a", true},
+		{[]string{"--api-key=k-a", "--api-key-file=" + file}, []access.Key{key("alice", "k-a", "k-a", false), key("", "plain", "plain", false), key("bob", "k-b", "", true),
 			key("", "sha256:short", "sha256:short", false), carol}, "k-a", true},
-		{[]string{"--api-key-file=" + keysIn(t, "x user "+sumOf("x"))}, []Key{key("x", "x", "", true)}, "", false},
+		{[]string{"--api-key-file=" + keysIn(t, "x user "+sumOf("x"))}, []access.Key{key("x", "x", "", true)}, "", false},
 	} {
 		c, _, err := load(t, nil, tc.args...)
 		if err != nil {
@@ -66,7 +68,7 @@ func TestKeyRoles(t *testing.T) {
 func TestKeyFileMistakes(t *testing.T) {
 	for line, want := range map[string]string{
 		"alice topsecret":                          "there are 2 words",
-		"alice user topsecret again":               "there are 4 words",
+		"alice user topsecret again":               "word 4: want models, rate-limit",
 		"alice admin topsecret":                    "operator or user",
 		"topsecret user a":                         "", // a name may be anything
 		"a/topsecret user b":                       "a name of at most 64",
@@ -81,7 +83,7 @@ func TestKeyFileMistakes(t *testing.T) {
 			}
 			continue
 		}
-		if err == nil || !strings.Contains(err.Error(), "line 3: want ") || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "topsecret") ||
+		if err == nil || !strings.Contains(err.Error(), "line 3: ") || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "topsecret") ||
 			strings.Contains(err.Error(), sumOf("topsecret")[10:20]) {
 			t.Errorf("%q: %v, want line 3 and %q", line, err, want)
 		}
@@ -128,7 +130,7 @@ func TestSecretsInFiles(t *testing.T) {
 		}
 	}
 	for i := range Knobs {
-		if k := &Knobs[i]; (strings.HasSuffix(k.Flag, "-key") || strings.HasSuffix(k.Flag, "-token")) != k.Secret {
+		if k := &Knobs[i]; (strings.HasSuffix(k.Flag, "-key") || strings.HasSuffix(k.Flag, "-keys") || strings.HasSuffix(k.Flag, "-token")) != k.Secret {
 			t.Errorf("--%s: secret %t", k.Flag, k.Secret)
 		}
 	}
@@ -150,5 +152,50 @@ func TestKeyFileHome(t *testing.T) {
 	c.Register(fs, Sampling)
 	if err := c.Load(fs, func(name string) (string, bool) { v, ok := env[name]; return v, ok }, nil); err != nil {
 		t.Error(err)
+	}
+}
+
+// Without --api-key-file the file is keys beside the settings file, if it is there; one without a key must not open the server.
+func TestUsualKeyFile(t *testing.T) {
+	dir := t.TempDir()
+	env := map[string]string{"XDG_CONFIG_HOME": dir}
+	if c, _, err := load(t, env); err != nil || c.KeyFile() != "" || len(c.Keys()) != 0 {
+		t.Errorf("%v %v", c, err)
+	}
+	file := filepath.Join(dir, "hearth", "keys")
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write := func(text string) {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("ada user k rate-limit=5\n")
+	c, _, err := load(t, env, "--api-keys=bob user b;plain")
+	if err != nil || c.KeyFile() != file || len(c.Keys()) != 3 || c.Keys()[2].PerMinute != 5 || c.Keys()[0].Name != "bob" {
+		t.Fatalf("%+v %v", c.Keys(), err)
+	}
+	for _, s := range c.Settings() {
+		if s.Flag == "api-keys" && *s.Value != "(2 keys)" {
+			t.Errorf("shown as %s", *s.Value)
+		}
+	}
+	write("# none\n")
+	if list, err := c.Reread(); err != nil || len(list) != 2 {
+		t.Errorf("emptied: %v %v", list, err)
+	}
+	if _, _, err := load(t, env); err == nil || !strings.Contains(err.Error(), file+" has no lines: hearth keys add") {
+		t.Errorf("emptied, at the start: %v", err)
+	}
+	if c, _, err := load(t, env, "--api-key-file=off"); err != nil || len(c.Keys()) != 0 {
+		t.Errorf("off: %v", err)
+	}
+	write("ada admin k\n")
+	if list, err := c.Reread(); err == nil || !strings.Contains(err.Error(), "line 1: want operator or user") {
+		t.Errorf("broken: %v %v", list, err)
+	}
+	if _, _, err := load(t, nil, "--api-keys= ; "); err == nil || !strings.Contains(err.Error(), "there is no key in it") {
+		t.Errorf("no lines: %v", err)
 	}
 }

@@ -24,10 +24,19 @@ func Environment() []string { return os.Environ() }
 
 // Register adds the flags of the groups to fs; parsing them fills c.
 func (c *Config) Register(fs *pflag.FlagSet, groups ...Group) {
+	c.register(fs, func(k *Knob) bool { return slices.Contains(groups, k.Group) })
+}
+
+// RegisterOnly is Register for single flags.
+func (c *Config) RegisterOnly(fs *pflag.FlagSet, flags ...string) {
+	c.register(fs, func(k *Knob) bool { return slices.Contains(flags, k.Flag) })
+}
+
+func (c *Config) register(fs *pflag.FlagSet, wanted func(*Knob) bool) {
 	also := map[string]string{}
 	for i := range Knobs {
 		k := &Knobs[i]
-		if !slices.Contains(groups, k.Group) {
+		if !wanted(k) {
 			continue
 		}
 		v := k.bind(c)
@@ -101,8 +110,10 @@ func (c *Config) Load(fs *pflag.FlagSet, env Env, warn func(string)) error {
 	c.HubCache = c.hubCache(env)
 	c.aliasFile = findAliasFile(env)
 	c.hubTokenFile = c.findHubToken(env)
-	if err := c.readKeys(); err != nil {
-		return err
+	if fs.Lookup("api-key-file") != nil {
+		if err := c.readKeys(env); err != nil {
+			return err
+		}
 	}
 	if c.Private {
 		c.keepPrivate()
@@ -164,24 +175,6 @@ func (c *Config) add(level map[string]given) map[string]given {
 		}
 	}
 	return fresh
-}
-
-// readKeys reads the file of keys, which only servers have a use for, once it is known which one that is.
-func (c *Config) readKeys() (err error) {
-	from := c.origin["api-key-file"]
-	if from == "" {
-		return nil
-	}
-	if c.FileKeys, err = readKeyFile(c.APIKeyFile); err == nil {
-		return nil
-	}
-	switch c.source(from) {
-	case FromEnvironment:
-		from = "environment variable " + from
-	case FromFile:
-		from = "settings file " + from + ": api-key-file"
-	}
-	return fmt.Errorf("%s: %w", from, err)
 }
 
 // SetModel is for a model that is an argument of the command.

@@ -1,8 +1,9 @@
 package config
 
 import (
-	"fmt"
 	"strings"
+
+	"hearth/internal/access"
 )
 
 // Source is what a setting's value comes from.
@@ -63,11 +64,16 @@ func (c *Config) Differs(other *Config) []string {
 // shown is a knob's value as anybody may see it.
 func (c *Config) shown(k *Knob) string {
 	v := k.bind(c)
-	if l, ok := v.(*value[[]string]); k.Secret && ok && len(*l.p) > 1 {
-		return fmt.Sprintf("(%d keys)", len(*l.p))
+	switch l := v.(type) {
+	case *value[[]string]:
+		if k.Secret && len(*l.p) > 1 {
+			return counted(len(*l.p))
+		}
+	case *value[[]access.Key]:
+		return v.String()
 	}
 	if k.Secret && v.String() != "" {
-		return "(1 key)"
+		return counted(1)
 	}
 	return v.String()
 }

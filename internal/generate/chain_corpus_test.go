@@ -99,7 +99,7 @@ func (c *chain) restart(disk bool) {
 // chainModel is the model of a chain.
 type chainModel struct{ *chain }
 
-func (m chainModel) List() []chat.Model                                   { return []chat.Model{m.Model()} }
+func (m chainModel) List(context.Context) []chat.Model                    { return []chat.Model{m.Model()} }
 func (m chainModel) Open(context.Context, string) (chat.Generator, error) { return m, nil }
 func (m chainModel) Model() chat.Model                                    { return m.g.Model() }
 

@@ -60,7 +60,7 @@ func (s *typed) Started() <-chan struct{} {
 // only is the models of a server that has one.
 type only struct{ *generate.Generator }
 
-func (o only) List() []chat.Model                                   { return []chat.Model{o.Model()} }
+func (o only) List(context.Context) []chat.Model                    { return []chat.Model{o.Model()} }
 func (o only) Open(context.Context, string) (chat.Generator, error) { return o, nil }
 func (o only) mount(mux *http.ServeMux, protocols ...wire.Protocol) *http.ServeMux {
 	for _, p := range protocols {

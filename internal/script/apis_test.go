@@ -58,7 +58,7 @@ type apis struct {
 	http.Handler
 }
 
-func (a *apis) List() []chat.Model { return []chat.Model{a.Model()} }
+func (a *apis) List(context.Context) []chat.Model { return []chat.Model{a.Model()} }
 
 func (a *apis) Open(context.Context, string) (chat.Generator, error) { return a.Generator, nil }
 

@@ -115,7 +115,7 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	if h.Status == Stuck {
 		status = http.StatusServiceUnavailable // a probe need not read the body
 	}
-	if len(s.keys) > 0 && (crossOrigin(r) || !s.guard.host(r.Host)) {
+	if s.keys.Asked() && (crossOrigin(r) || !s.guard.host(r.Host)) {
 		wire.WriteJSON(w, status, probed{h.Status})
 		return
 	}

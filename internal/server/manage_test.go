@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"hearth/internal/access"
 	"hearth/internal/chat"
-	"hearth/internal/config"
 )
 
 // shelf is a manager that notes what it is asked.
@@ -194,7 +194,7 @@ func TestTokenCookie(t *testing.T) {
 	for name, tc := range map[string]struct {
 		headers []string
 		hosts   []string
-		keys    []config.Key
+		keys    []access.Key
 		given   bool
 	}{
 		"a browser":         {[]string{"Sec-Fetch-Site: none"}, nil, nil, true},
@@ -228,7 +228,7 @@ func TestTokenCookie(t *testing.T) {
 // Where there are keys, these routes are the operator's, and the token's.
 func TestManageKeys(t *testing.T) {
 	o := managed(&shelf{})
-	o.Keys = append(plain("user"), config.Key{Sum: config.PlainKey("boss").Sum, Operator: true})
+	o.Keys = append(plain("user"), access.Key{Sum: access.PlainKey("boss").Sum, Operator: true})
 	s := New(o)
 	for header, status := range map[string]int{
 		"X-None: x":                          401,

@@ -78,8 +78,8 @@ func (s *Server) log(r *http.Request, status int, info *wire.Info, took time.Dur
 	const usual = 12 // attributes of a request in which nothing went wrong
 	attrs := append(make([]slog.Attr, 0, usual), slog.String("method", clip(r.Method)), slog.String("path", clip(r.URL.Path)), slog.Int("status", status),
 		slog.Float64("ms", float64(took.Microseconds())/1000), slog.String("id", info.RequestID))
-	if info.Key != "" {
-		attrs = append(attrs, slog.String("key", info.Key))
+	if info.Name != "" {
+		attrs = append(attrs, slog.String("key", info.Name))
 	}
 	if info.Model != "" {
 		attrs = append(attrs, slog.String("model", clip(info.Model)))

@@ -80,8 +80,11 @@ type share struct {
 // cacheTotals are those of CacheStats, of requests.
 type cacheTotals struct{ queries, hits, tokens int64 }
 
-// enter notes a request of a caller, leave its end.
+// enter notes a request of a caller, if there are several, leave its end.
 func (s *shares) enter(info *wire.Info) {
+	if info.Caller == ([16]byte{}) {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.of[info.Caller]
@@ -152,7 +155,7 @@ func (s *Server) ownStatus(st *Status, info *wire.Info) *OwnStatus {
 			o.Running++
 		}
 	}
-	if s.o.Isolate {
+	if info.Salt != ([16]byte{}) {
 		mine := s.o.Monitor.Stored(info.Salt)
 		mb := float64(mine.Bytes) / 1e6
 		o.Cache.Entries, o.Cache.MemoryMB = &mine.Entries, &mb
@@ -164,7 +167,7 @@ func (s *Server) ownStatus(st *Status, info *wire.Info) *OwnStatus {
 func (s *Server) ownCache(c *CacheStats, info *wire.Info) *OwnCacheStats {
 	_, cache := s.shares.get(info)
 	o := &OwnCacheStats{Type: c.Type, Isolation: c.Isolation, TTL: c.TTL, Queries: cache.queries, Hits: cache.hits, HitRate: cache.rate(), TokensSaved: cache.tokens}
-	if s.o.Isolate {
+	if info.Salt != ([16]byte{}) {
 		mine := s.o.Monitor.Stored(info.Salt)
 		o.Entries, o.Bytes = &mine.Entries, &mine.Bytes
 		if c.Disk != nil {
@@ -179,7 +182,7 @@ func (s *Server) clear(ctx context.Context, info *wire.Info) (Cleared, error) {
 	switch {
 	case info.Operator:
 		return s.o.Monitor.ClearCache(ctx)
-	case s.o.Isolate:
+	case info.Salt != ([16]byte{}):
 		return s.o.Monitor.ClearStored(ctx, info.Salt)
 	}
 	return Cleared{}, &chat.Error{Kind: chat.Forbidden, Code: "operator_only", Msg: "all keys share the prompt cache, so only the operator's key may clear it"}

@@ -8,15 +8,15 @@ import (
 	"strings"
 	"testing"
 
+	"hearth/internal/access"
 	"hearth/internal/chat"
-	"hearth/internal/config"
 	"hearth/internal/wire/wiretest"
 )
 
 // named are keys called like themselves; those in capitals are an operator's.
-func named(names ...string) (all []config.Key) {
+func named(names ...string) (all []access.Key) {
 	for _, n := range names {
-		k := config.PlainKey("key-" + n)
+		k := access.PlainKey("key-" + n)
 		k.Name, k.Operator = n, n == strings.ToUpper(n)
 		all = append(all, k)
 	}
@@ -40,7 +40,10 @@ func TestOwnStatus(t *testing.T) {
 			return steps, nil
 		}
 		o := options()
-		o.Models, o.Monitor, o.Keys, o.Isolate = gen, f, named("alice", "bob", "OP"), isolate
+		o.Models, o.Monitor, o.Keys, o.Isolation = gen, f, named("alice", "bob", "OP"), "none"
+		if isolate {
+			o.Isolation = ""
+		}
 		s := New(o)
 		do(s, "POST", "/v1/messages", messages, "X-Api-Key: key-bob")
 		do(s, "POST", "/v1/messages", messages, "X-Api-Key: key-alice")
@@ -84,7 +87,7 @@ func TestOwnStatus(t *testing.T) {
 		<-replied
 		want := `{"type":"prefix_tree","isolation":"key","entries":21,"bytes":22000000,"ttl_ms":8,"queries":3,"hits":3,"hit_rate":1,"tokens_saved":6,"disk":{"entries":23,"bytes":24}}` + "\n"
 		if !isolate {
-			want = `{"type":"prefix_tree","isolation":"key","ttl_ms":8,"queries":3,"hits":3,"hit_rate":1,"tokens_saved":6}` + "\n"
+			want = `{"type":"prefix_tree","isolation":"none","ttl_ms":8,"queries":3,"hits":3,"hit_rate":1,"tokens_saved":6}` + "\n"
 		}
 		if got := get("/v1/cache/stats", "alice", &OwnCacheStats{}); got != want {
 			t.Errorf("isolated %t: %s, want %s", isolate, got, want)
@@ -99,7 +102,7 @@ func TestOwnStatus(t *testing.T) {
 func TestOwnClear(t *testing.T) {
 	f := &figures{}
 	o := options()
-	o.Monitor, o.Keys, o.Isolate = f, named("alice", "bob", "OP"), true
+	o.Monitor, o.Keys, o.Isolation = f, named("alice", "bob", "OP"), "key"
 	s := New(o)
 	for _, who := range []string{"alice", "bob", "alice"} {
 		if w := do(s, "DELETE", "/v1/cache", "", "X-Api-Key: key-"+who); w.Code != 200 || !strings.HasPrefix(w.Body.String(), `{"dropped_entries":21,`) {
@@ -112,7 +115,7 @@ func TestOwnClear(t *testing.T) {
 	if w := do(s, "DELETE", "/v1/cache", "", "X-Api-Key: key-OP"); w.Code != 200 || f.cleared != 1 {
 		t.Errorf("the operator: %d %s", w.Code, w.Body)
 	}
-	o.Isolate = false
+	o.Isolation = "none"
 	s = New(o)
 	for header, want := range map[string]string{"X-None: x": open + "all keys share the prompt cache", "Anthropic-Version: 2023-06-01": anthro + "permission_error"} {
 		if w := do(s, "DELETE", "/v1/cache", "", "X-Api-Key: key-bob", header); w.Code != 403 || !strings.HasPrefix(w.Body.String(), want) {
@@ -129,7 +132,7 @@ func TestOwnClear(t *testing.T) {
 func TestHealthOrigins(t *testing.T) {
 	const alone = `{"status":"ok"}` + "\n"
 	for _, tc := range []struct {
-		keys   []config.Key
+		keys   []access.Key
 		origin string
 		alone  bool
 	}{

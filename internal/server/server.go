@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"hearth/internal/access"
 	"hearth/internal/chat"
 	"hearth/internal/config"
 	"hearth/internal/metrics"
@@ -39,11 +40,12 @@ type Options struct {
 	Encoders  chat.Encoders   // nil: nothing embeds or ranks
 	Protocols []wire.Protocol // in this order asked whether they speak to a caller; the last also answers all others
 
-	Keys           []config.Key // accepted credentials; empty: no check, any or none is accepted
-	Isolate        bool         // what is stored for the prompts of one key does not help others
-	AllowedHosts   []string     // besides the local ones: names, *.suffix, or *
-	AllowedOrigins []string     // besides those on loopback: origins with at most one * in each, or *; none given with Keys: all
-	HostNames      []string     // the machine's own names; nil: what the system says
+	Keys []access.Key // accepted credentials; empty: no check, any or none is accepted
+	// Isolation says whether what is stored for the prompts of one key does not help others.
+	Isolation      access.Isolation
+	AllowedHosts   []string // besides the local ones: names, *.suffix, or *
+	AllowedOrigins []string // besides those on loopback: origins with at most one * in each, or *; none given with Keys: all
+	HostNames      []string // the machine's own names; nil: what the system says
 	// Addresses gives the machine's own; nil: what the system says.
 	Addresses func() []netip.Addr
 	Network   bool // other machines can reach a listener, as its operator wants: names without a dot may be this machine's
@@ -89,7 +91,7 @@ type Options struct {
 // Server serves the protocols over HTTP. Make it with New.
 type Server struct {
 	o        Options
-	keys     keys
+	keys     *access.Keys
 	guard    guard
 	keyless  guard // for what shows figures to those who have no key, also where there are keys
 	handler  http.Handler
@@ -124,8 +126,8 @@ func New(o Options) *Server {
 	if o.Addresses == nil {
 		o.Addresses = config.OwnAddresses
 	}
-	keys, keyless := keys(o.Keys), newGuard(&o)
-	if len(keys) > 0 && len(o.AllowedOrigins) == 0 { // a page without the key gets nothing
+	keys, keyless := access.NewKeys(o.Keys), newGuard(&o)
+	if keys.Asked() && len(o.AllowedOrigins) == 0 { // a page without the key gets nothing
 		o.AllowedOrigins = []string{"*"}
 	}
 	s := &Server{o: o, began: time.Now(), keys: keys, guard: newGuard(&o), keyless: keyless, draining: make(chan struct{})}
@@ -177,6 +179,13 @@ func New(o Options) *Server {
 	mux.HandleFunc("/", s.notFound)
 	s.handler = s.observe(s.checkManage(s.checkSource(s.checkKey(s.track(mux)))))
 	return s
+}
+
+// SetKeys has other keys accepted from now on. Where none were asked for when the server was made, none ever are.
+func (s *Server) SetKeys(list []access.Key) {
+	if s.keys.Asked() {
+		s.keys.Replace(list)
+	}
 }
 
 // ServeHTTP implements http.Handler.

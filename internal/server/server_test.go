@@ -17,8 +17,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"hearth/internal/access"
 	"hearth/internal/chat"
-	"hearth/internal/config"
 	"hearth/internal/wire"
 	"hearth/internal/wire/anthropic"
 	"hearth/internal/wire/openai"
@@ -41,9 +41,9 @@ func options() Options {
 }
 
 // plain are keys as flags have them.
-func plain(keys ...string) (all []config.Key) {
+func plain(keys ...string) (all []access.Key) {
 	for _, k := range keys {
-		all = append(all, config.PlainKey(k))
+		all = append(all, access.PlainKey(k))
 	}
 	return all
 }
@@ -353,7 +353,7 @@ func TestPreflight(t *testing.T) {
 
 type panicking struct{ chat.Models }
 
-func (panicking) List() []chat.Model { panic("boom") }
+func (panicking) List(context.Context) []chat.Model { panic("boom") }
 
 func TestPanicAndLog(t *testing.T) {
 	var logged bytes.Buffer

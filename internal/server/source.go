@@ -129,7 +129,7 @@ var exposed = strings.ToLower(strings.Join(wire.PromptHeaders[:], ", ")) + ", se
 // checkSource applies the guard, answers CORS preflights and marks replies readable for the pages let through.
 func (s *Server) checkSource(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if len(s.keys) == 0 && !s.guard.host(r.Host) {
+		if !s.keys.Asked() && !s.guard.host(r.Host) {
 			s.fail(w, r, strangeHost(r))
 			return
 		}

@@ -152,7 +152,7 @@ type Cleared struct {
 type Monitor interface {
 	// Status is the state now; the totals of requests are filled in by the server.
 	Status() Status
-	CacheStats() CacheStats
+	CacheStats() CacheStats // Isolation is filled in by the server
 	// ClearCache drops what no running sequence uses.
 	ClearCache(ctx context.Context) (Cleared, error)
 	// Stored is what of the cache is under one salt, and ClearStored drops of that what no running sequence uses.
@@ -232,6 +232,9 @@ func (s *Server) mountMonitor(mux *http.ServeMux) {
 	}))
 	wire.Handle(mux, "", "/cache/stats", wire.Method(s.fail, http.MethodGet, func(w http.ResponseWriter, r *http.Request) {
 		c := m.CacheStats()
+		if c.Isolation = "none"; s.keys.Isolated(s.o.Isolation) {
+			c.Isolation = "key"
+		}
 		if info := wire.InfoFrom(r.Context()); !info.Operator {
 			wire.WriteJSON(w, http.StatusOK, s.ownCache(&c, info))
 			return

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"hearth/internal/access"
 	"hearth/internal/chat"
 	"hearth/internal/wire/wiretest"
 )
@@ -75,7 +76,7 @@ func TestStatus(t *testing.T) {
 	close(s.draining)
 	status(`{"status":"draining"` + rest + `"requests":[]}`)
 
-	const stats = `{"type":"prefix_tree","isolation":"key","entries":1,"sessions":2,"max_sessions":3,"bytes":4,"idle_bytes":5,"max_idle_bytes":6,` +
+	const stats = `{"type":"prefix_tree","isolation":"none","entries":1,"sessions":2,"max_sessions":3,"bytes":4,"idle_bytes":5,"max_idle_bytes":6,` +
 		`"budget_bytes":7,"ttl_ms":8,"queries":10,"hits":9,"hit_rate":0.9,"tokens_saved":11,` +
 		`"disk":{"dir":"/d","entries":1,"bytes":2,"max_bytes":3,"hits":4,"tokens_saved":5,"writes":6,"refused":7,"dropped":8,"errors":9}}` + "\n"
 	if w := do(s, "GET", "/v1/cache/stats", ""); w.Code != 200 || w.Body.String() != stats {
@@ -127,10 +128,10 @@ func TestCallers(t *testing.T) {
 	var got chat.Origin
 	gen := wiretest.New(wiretest.Hello(1)...)
 	gen.Got = func(r *chat.Request) { got = r.Origin }
-	ask := func(isolate bool, keys []string, key string) chat.Origin {
+	ask := func(isolation access.Isolation, keys []string, key string) chat.Origin {
 		t.Helper()
 		o := options()
-		o.Models, o.Keys, o.Isolate = gen, plain(keys...), isolate
+		o.Models, o.Keys, o.Isolation = gen, plain(keys...), isolation
 		if w := do(New(o), "POST", "/v1/messages", messages, "X-Api-Key: "+key, "X-Hearth-Priority: background", "X-Session-Id: s"); w.Code != 200 {
 			t.Fatalf("%d %s", w.Code, w.Body)
 		}
@@ -140,23 +141,23 @@ func TestCallers(t *testing.T) {
 		return got
 	}
 	none := [16]byte{}
-	if o := ask(false, nil, "x"); o.Caller != none || o.Salt != none {
+	if o := ask("none", nil, "x"); o.Caller != none || o.Salt != none {
 		t.Errorf("without keys: %+v", o)
 	}
-	if o := ask(false, []string{"a"}, "a"); o.Caller != none || o.Salt != none {
+	if o := ask("none", []string{"a"}, "a"); o.Caller != none || o.Salt != none {
 		t.Errorf("one key: %+v", o)
 	}
-	if o := ask(true, []string{"a"}, "a"); o.Caller != none || o.Salt == none {
+	if o := ask("key", []string{"a"}, "a"); o.Caller != none || o.Salt == none {
 		t.Errorf("one key apart: %+v", o)
 	}
-	if o := ask(false, []string{"a", "b"}, "a"); o.Caller == none || o.Salt != none {
+	if o := ask("none", []string{"a", "b"}, "a"); o.Caller == none || o.Salt != none {
 		t.Errorf("two keys: %+v", o)
 	}
-	a, b := ask(true, []string{"a", "b"}, "a"), ask(true, []string{"a", "b"}, "b")
+	a, b := ask("key", []string{"a", "b"}, "a"), ask("key", []string{"a", "b"}, "b")
 	if a.Salt == none || a.Salt != a.Caller || a.Salt == b.Salt || a.Party() == b.Party() {
 		t.Errorf("two keys apart: %+v %+v", a, b)
 	}
-	if again := ask(true, []string{"b", "a"}, "a"); again.Salt != a.Salt {
+	if again := ask("key", []string{"b", "a"}, "a"); again.Salt != a.Salt {
 		t.Error("a salt depends on the order of the keys")
 	}
 }

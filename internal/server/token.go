@@ -62,7 +62,7 @@ func (g guard) sure(header string) bool {
 
 // giveCookie gives the token to pages of this server.
 func (s *Server) giveCookie(w http.ResponseWriter, r *http.Request) {
-	if s.o.Token == "" || len(s.keys) > 0 || !s.guard.sure(r.Host) || !sameOrigin(r) {
+	if s.o.Token == "" || s.keys.Asked() || !s.guard.sure(r.Host) || !sameOrigin(r) {
 		return
 	}
 	give := func(path string) {
@@ -90,7 +90,7 @@ const noToken = "this needs the token that the server made when it started, as A
 func (s *Server) checkManage(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		preflights := r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != ""
-		if len(s.keys) > 0 || !s.manages(r) || preflights || s.hasToken(r) || s.hasCookie(r) {
+		if s.keys.Asked() || !s.manages(r) || preflights || s.hasToken(r) || s.hasCookie(r) {
 			next.ServeHTTP(w, r)
 			return
 		}

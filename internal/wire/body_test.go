@@ -1,6 +1,7 @@
 package wire_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -144,7 +145,7 @@ type several struct {
 	list []chat.Model
 }
 
-func (s several) List() []chat.Model { return s.list }
+func (s several) List(context.Context) []chat.Model { return s.list }
 
 // TestClaudeNames: clients of the Anthropic API meet every model that chats a second time, under a name that begins with claude
 // and shows the id; SDKs and clients of other APIs do not. Anybody may ask for one by that name.

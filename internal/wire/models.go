@@ -91,7 +91,7 @@ func capabilities(m chat.Model) []string {
 // the server mounts them there, with a fail that picks the caller's shape.
 func MountModels(mux *http.ServeMux, base string, o Options, fail ErrorWriter) {
 	Handle(mux, base, "/models", Method(fail, http.MethodGet, func(w http.ResponseWriter, r *http.Request) {
-		list, err := page(objects(o.Models.List(), showsClaudeNames(r)), r)
+		list, err := page(objects(o.Models.List(r.Context()), showsClaudeNames(r)), r)
 		if err != nil {
 			fail(w, r, err)
 			return
@@ -101,7 +101,7 @@ func MountModels(mux *http.ServeMux, base string, o Options, fail ErrorWriter) {
 	// Ids of models contain slashes, which some clients escape and some do not.
 	Handle(mux, base, "/models/{id...}", Method(fail, http.MethodGet, func(w http.ResponseWriter, r *http.Request) {
 		id := r.PathValue("id")
-		all := objects(o.Models.List(), true)
+		all := objects(o.Models.List(r.Context()), true)
 		if i := index(all, id); i >= 0 {
 			WriteJSON(w, http.StatusOK, all[i])
 			return
@@ -142,7 +142,7 @@ func objects(models []chat.Model, claude bool) []modelObject {
 
 // find looks paths up in the list and other names where generation would.
 func find(r *http.Request, models chat.Models, id string) (chat.Model, error) {
-	for _, m := range models.List() {
+	for _, m := range models.List(r.Context()) {
 		if m.Path != "" && (m.Path == id || filepath.Base(m.Path) == id) {
 			return m, nil
 		}

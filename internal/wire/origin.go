@@ -78,10 +78,10 @@ func useMCP(r *http.Request, v Value, info *Info, req *chat.Request) *chat.Error
 
 // Identify fills in req.Origin from the headers of r and the fields that clients of all protocols use for it. The
 // session is the first there is of sessionHeaders, session_id, the session in metadata.user_id (Claude Code), prompt_cache_key
-// and previous_response_id. req.MCP is what useMCP says. A request is background if PriorityHeader says so or, without that,
-// service_tier is flex. cache_control and prompt_cache_key mark it as worth keeping. What has another shape than expected is no
-// hint, and nothing here refuses a request but MCPHeader, mcp, a wrong PriorityHeader and a wrong HistoryHeader, which fills in
-// req.PlainHistory.
+// and previous_response_id. req.MCP is what useMCP says. A request is background if its key or PriorityHeader says so or,
+// without that, service_tier is flex. cache_control and prompt_cache_key mark it as worth keeping. What has another shape than
+// expected is no hint, and nothing here refuses a request but MCPHeader, mcp, a wrong PriorityHeader and a wrong HistoryHeader,
+// which fills in req.PlainHistory.
 func Identify(r *http.Request, body Value, req *chat.Request) *chat.Error {
 	info := InfoFrom(r.Context())
 	cacheKey := text(body.Get("prompt_cache_key"))
@@ -94,6 +94,7 @@ func Identify(r *http.Request, body Value, req *chat.Request) *chat.Error {
 	default:
 		return &chat.Error{Kind: chat.Invalid, Param: PriorityHeader, Msg: "must be interactive or background, got " + Quote(p)}
 	}
+	o.Background = o.Background || info.Background
 	switch h := r.Header.Get(HistoryHeader); h {
 	case "", "exact":
 	case "text":

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"hearth/internal/access"
 	"hearth/internal/chat"
 )
 
@@ -52,7 +53,7 @@ func TestIdentify(t *testing.T) {
 		for i := 0; i < len(tc.header); i += 2 {
 			r.Header.Set(tc.header[i], tc.header[i+1])
 		}
-		info := &Info{RequestID: "req_1", Caller: caller, Salt: [16]byte{8}}
+		info := &Info{RequestID: "req_1", Client: access.Client{Caller: caller, Salt: [16]byte{8}}}
 		var req chat.Request
 		if err := Identify(r.WithContext(WithInfo(r.Context(), info)), v, &req); err != nil {
 			t.Errorf("%s: %v", tc.name, err)

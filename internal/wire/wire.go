@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"hearth/internal/access"
 	"hearth/internal/chat"
 )
 
@@ -139,12 +140,9 @@ type Info struct {
 	Err       error       // what the client was told went wrong
 	Session   string      // see Identify; "" not known
 
-	// Set by the server before the protocol sees the call, see chat.Origin.
-	Caller, Salt [16]byte
-	Owner        [16]byte  // of what is stored: a digest of the key, also where all have the same; zero where none is asked for
-	Key          string    // name of the key, for the log; "": it has none
-	Operator     bool      // may see and clear what is of all callers
-	MCP          MCPAccess // may have tools of MCP servers run
+	// Client is who asks, set by the server before the protocol sees the call.
+	access.Client
+	MCP MCPAccess // may have tools of MCP servers run
 }
 
 // MCPAccess says whether a call may have tools of MCP servers run.
@@ -158,9 +156,9 @@ const (
 
 type infoKey struct{}
 
-// WithInfo returns ctx carrying i.
+// WithInfo returns ctx carrying i, and its Client as package access has it.
 func WithInfo(ctx context.Context, i *Info) context.Context {
-	return context.WithValue(ctx, infoKey{}, i)
+	return access.With(context.WithValue(ctx, infoKey{}, i), &i.Client)
 }
 
 // InfoFrom returns the Info of ctx, or a fresh one that nobody reads.

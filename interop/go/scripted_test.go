@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"time"
 
+	"hearth/internal/access"
 	"hearth/internal/chat"
-	"hearth/internal/config"
 	"hearth/internal/server"
 	"hearth/internal/store"
 	"hearth/internal/wire"
@@ -28,7 +28,7 @@ func newScripted() *server.Server {
 	g.Names = []string{"thinking", "slow", "midway", "overloaded", "long"}
 	g.Script = script
 	return server.New(server.Options{
-		Models: g, Protocols: []wire.Protocol{anthropic.Protocol{Thinking: chat.On}, openai.Protocol{}, responses.Protocol{Store: store.New(store.Options{Mode: store.Memory})}}, Keys: []config.Key{config.PlainKey(scriptedKey)},
+		Models: g, Protocols: []wire.Protocol{anthropic.Protocol{Thinking: chat.On}, openai.Protocol{}, responses.Protocol{Store: store.New(store.Options{Mode: store.Memory})}}, Keys: []access.Key{access.PlainKey(scriptedKey)},
 		Health:    func() server.Health { return server.Health{Status: "ok", Model: g.Desc.ID} },
 		KeepAlive: keepAlive,
 	})

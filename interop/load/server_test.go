@@ -174,7 +174,7 @@ func (s *stub) behind() (n int) {
 func (s *stub) Model() chat.Model { return chat.Model{ID: "stub", Context: 1 << 20} }
 
 // List implements chat.Models.
-func (s *stub) List() []chat.Model { return []chat.Model{s.Model()} }
+func (s *stub) List(context.Context) []chat.Model { return []chat.Model{s.Model()} }
 
 // Open implements chat.Models.
 func (s *stub) Open(context.Context, string) (chat.Generator, error) { return s, nil }

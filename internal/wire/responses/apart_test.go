@@ -13,15 +13,15 @@ import (
 	"testing"
 	"time"
 
+	"hearth/internal/access"
 	"hearth/internal/chat"
-	"hearth/internal/config"
 	"hearth/internal/server"
 	"hearth/internal/wire"
 	"hearth/internal/wire/wiretest"
 )
 
-func named(name string) config.Key {
-	k := config.PlainKey(name)
+func named(name string) access.Key {
+	k := access.PlainKey(name)
 	k.Name = name
 	return k
 }
@@ -43,7 +43,7 @@ func TestBackgroundServer(t *testing.T) {
 				return append([]wiretest.Step{{Event: all[0].Event, Before: func(context.Context) { begun <- r.Origin.ID }}}, all[1:]...), err
 			}
 			dir, log := t.TempDir(), newLines()
-			s := server.New(server.Options{Models: g, Protocols: []wire.Protocol{Protocol{Store: newStore(t, dir)}}, Keys: []config.Key{named("ada"), named("bob")},
+			s := server.New(server.Options{Models: g, Protocols: []wire.Protocol{Protocol{Store: newStore(t, dir)}}, Keys: []access.Key{named("ada"), named("bob")},
 				Health: func() server.Health { return server.Health{} }, Drain: tt.drain, Log: slog.New(slog.NewTextHandler(log, nil))})
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {

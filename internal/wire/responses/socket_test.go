@@ -21,8 +21,8 @@ import (
 
 	"github.com/coder/websocket"
 
+	"hearth/internal/access"
 	"hearth/internal/chat"
-	"hearth/internal/config"
 	"hearth/internal/server"
 	"hearth/internal/store"
 	"hearth/internal/wire"
@@ -304,7 +304,7 @@ func TestSocketBadMessages(t *testing.T) {
 func TestSocketUpgrade(t *testing.T) {
 	s := serveSockets(t, answering(), func(p *Protocol, o *server.Options) {
 		p.Sockets = 1
-		o.Keys = []config.Key{config.PlainKey("secret"), config.PlainKey("second")}
+		o.Keys = []access.Key{access.PlainKey("secret"), access.PlainKey("second")}
 		o.AllowedOrigins = []string{"http://page.example"}
 	})
 	key, open := "Authorization: Bearer secret", 0
@@ -357,7 +357,7 @@ func TestSocketAsPost(t *testing.T) {
 	var got []*chat.Request
 	g.Got = func(r *chat.Request) { got = append(got, r) }
 	s := serveSockets(t, g, func(_ *Protocol, o *server.Options) {
-		o.Isolate, o.Keys = true, []config.Key{config.PlainKey("ada"), config.PlainKey("bob")}
+		o.Isolation, o.Keys = "key", []access.Key{access.PlainKey("ada"), access.PlainKey("bob")}
 	})
 	headers := []string{"X-Api-Key: ada", "Session-Id: abc", "X-Hearth-Priority: background", "Content-Encoding: gzip"}
 	body := `"input": [{"role": "user", "content": "Hi"}], "temperature": 0.5, "prompt_cache_key": "k"`
@@ -396,7 +396,7 @@ func TestSocketOwners(t *testing.T) {
 	s := serveSockets(t, answering(), func(p *Protocol, o *server.Options) {
 		p.Store = store.New(store.Options{Mode: store.Memory})
 		t.Cleanup(func() { p.Store.Close() })
-		o.Keys = []config.Key{config.PlainKey("ada"), config.PlainKey("bob")}
+		o.Keys = []access.Key{access.PlainKey("ada"), access.PlainKey("bob")}
 	})
 	ada, again, bob := s.dial(t, "X-Api-Key: ada"), s.dial(t, "X-Api-Key: ada"), s.dial(t, "X-Api-Key: bob")
 	on := func(c *client, id, more string) *event {

@@ -47,7 +47,7 @@ func New(steps ...Step) *Generator {
 func (g *Generator) Model() chat.Model { return g.Desc }
 
 // List implements chat.Models.
-func (g *Generator) List() []chat.Model { return []chat.Model{g.Desc} }
+func (g *Generator) List(context.Context) []chat.Model { return []chat.Model{g.Desc} }
 
 // Open implements chat.Models.
 func (g *Generator) Open(_ context.Context, name string) (chat.Generator, error) {
