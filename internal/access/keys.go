@@ -205,8 +205,8 @@ const (
 	wordsThereAre = wordModels + ", " + wordRate + ", " + wordRequests + ", " + wordPriority + " or " + wordCreated
 )
 
-// mostCount is the most that a number of a key may be.
-const mostCount = 1 << 30
+// mostCount is the most that a number of a key may be: see mostRate.
+const mostCount = mostRate
 
 // set reads a word of the form name=value.
 func (k *Key) set(word string) error {

@@ -35,6 +35,9 @@ type Catalog struct {
 	// Note is told, once each, which names of others' models are taken for this one. It is set before Open; nil: nobody is told.
 	Note func(line string)
 
+	loads loads     // see Loaded
+	made  time.Time // the catalog
+
 	cfg     *config.Config // without what its file says of single models
 	entries []*Entry       // the main model first
 
@@ -73,7 +76,7 @@ var (
 func New(src *Source, cfg *config.Config) *Catalog {
 	main := newEntry(Main, src, Settings(src, cfg), model.Generates)
 	main.names.any, main.names.guess = cfg.AnyModel, !cfg.StrictModels
-	return &Catalog{cfg: cfg, entries: []*Entry{main}, now: time.Now}
+	return &Catalog{cfg: cfg, entries: []*Entry{main}, now: time.Now, made: time.Now()}
 }
 
 // Settings is cfg with what its file says of the model of src.
@@ -144,6 +147,7 @@ func (c *Catalog) Known() <-chan struct{} { return c.Main().known }
 // Load reads the models, one after the other, and starts their engines. It is called once; its error is also what every Open then
 // says. A small model that does not chat is refused before any is read.
 func (c *Catalog) Load(bs Backends) error {
+	bs.loads = &c.loads
 	var err error
 	if small := c.Small(); small != nil {
 		err = mustChat(small.src, small.cfg)

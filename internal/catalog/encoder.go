@@ -57,7 +57,7 @@ func (e *Encoder) open(ctx context.Context, src *Source, cfg *config.Config, id 
 	if e.checkpoint, err = model.OpenCheckpoint(src.FS, src.Where); err != nil {
 		return nil, err
 	}
-	e.checkpoint.Stop = ctx.Err
+	e.checkpoint.Stop = bs.stop(ctx)
 	if kind == model.Generates && cfg.AdapterPath != "" {
 		return nil, &model.LoadError{What: "adapter", Where: cfg.AdapterPath, Problem: "adapters of models that embed or rank are not supported",
 			Hint: "fuse it into the model first"}

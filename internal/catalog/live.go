@@ -65,6 +65,27 @@ func ended(e *Entry) (loads, failed int) {
 	return 0, 0
 }
 
+// Loaded counts the parts of models that have been loaded. While a process of its own loads one, which is watched there, it goes
+// on by itself.
+func (c *Catalog) Loaded() int64 {
+	n := c.loads.parts.Load()
+	if c.loads.away.Load() > 0 {
+		n += int64(c.now().Sub(c.made))
+	}
+	return n
+}
+
+// Encoders are the models that embed or rank and are loaded.
+func (c *Catalog) Encoders() []*Encoder {
+	var all []*Encoder
+	for _, e := range c.every() {
+		if x := e.Encoder(); x != nil {
+			all = append(all, x)
+		}
+	}
+	return all
+}
+
 // Live lists what waits and runs, model after model.
 func (c *Catalog) Live() []engine.Live {
 	var all []engine.Live

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"hearth/internal/backend"
@@ -39,6 +40,23 @@ type Backends struct {
 
 	demand *demand       // nil: the model stays
 	away   *remote.Share // in the process of a model: its share, nil if it has none
+	loads  *loads        // nil: nobody counts
+}
+
+// loads counts what is being loaded.
+type loads struct {
+	parts atomic.Int64 // weights that have been
+	away  atomic.Int64 // models that a process of its own loads now
+}
+
+// stop is model.Checkpoint.Stop for a load that ends with ctx; it counts the weights that pass.
+func (b Backends) stop(ctx context.Context) func() error {
+	return func() error {
+		if b.loads != nil {
+			b.loads.parts.Add(1)
+		}
+		return ctx.Err()
+	}
 }
 
 // open makes the configured backend, or with auto the first that can be made.

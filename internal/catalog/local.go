@@ -27,7 +27,7 @@ func openLocal(ctx context.Context, src *Source, cfg *config.Config, id string, 
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	c.Stop = ctx.Err
+	c.Stop = bs.stop(ctx)
 	text, err := openText(src, cfg, c)
 	if err != nil {
 		return nil, nil, nil, errors.Join(err, c.Close())

@@ -74,7 +74,13 @@ func (b Backends) elsewhere(cfg *config.Config, open func(backend string) error)
 		if !b.Workers.has(name) {
 			break
 		}
+		if b.loads != nil {
+			b.loads.away.Add(1)
+		}
 		err := open(name)
+		if b.loads != nil {
+			b.loads.away.Add(-1)
+		}
 		var refused *remote.Refused
 		if errors.As(err, &refused) && refused.NoBackend && len(names) > 1 {
 			missing = append(missing, err)

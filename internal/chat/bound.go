@@ -8,6 +8,10 @@ const (
 	BoundBody         Bound = "body"         // bytes of one request's body
 	BoundForm         Bound = "form"         // steps that keeping a reply to its form may take
 	BoundEndless      Bound = "endless"      // a schema that no value follows, since each needs another one
+	BoundRate         Bound = "rate"         // requests of a client in a minute
+	BoundRequests     Bound = "requests"     // that are answered at a time, of a client or of all
+	BoundQueueWait    Bound = "queue_wait"   // time that a request waits for its turn
+	BoundTimeout      Bound = "timeout"      // time that a request takes without getting on
 	BoundBodies       Bound = "bodies"       // bytes of all bodies that are held at once
 	BoundDepth        Bound = "depth"        // levels of a body, and of blocks in blocks
 	BoundMessages     Bound = "messages"     // of a request

@@ -19,6 +19,7 @@ const (
 	ContextLength                    // the prompt does not fit; Tokens and Limit are set
 	Overloaded                       // queue full or out of memory; RetryAfter may be set
 	RateLimited                      // this client asks too much; RetryAfter may be set
+	TimedOut                         // the request did not get on; RetryAfter may be set
 )
 
 // Error is the one error type at the edge. Msg is a sentence for the person who made the request.

@@ -85,10 +85,10 @@ var foreignFlags = []struct{ server, flag, value, want string }{
 	{"vllm-mlx", "memory-budget-gb", "64", "unprotected"},
 	{"vllm-mlx", "served-model-name", "my-model", "served-model-name my-model"},
 	{"vllm-mlx", "api-key", "your-secret-key", "api-key (1 key)"},
-	{"vllm-mlx", "rate-limit", "60", "unprotected"},
-	{"vllm-mlx", "rate-limit", "0", "nothing"},
-	{"vllm-mlx", "timeout", "120", "unprotected"},
-	{"vllm-mlx", "timeout", "300.0", "unprotected"},
+	{"vllm-mlx", "rate-limit", "60", "rate-limit 60"},
+	{"vllm-mlx", "rate-limit", "0", "rate-limit 0"},
+	{"vllm-mlx", "timeout", "120", "timeout 2m0s"},
+	{"vllm-mlx", "timeout", "300.0", "timeout 5m0s"},
 	{"vllm-mlx", "enable-metrics", "", "enable-metrics true"},
 	{"vllm-mlx", "continuous-batching", "", "note"},
 	{"vllm-mlx", "max-num-seqs", "256", "max-sequences 256"},
@@ -169,8 +169,8 @@ var foreignFlags = []struct{ server, flag, value, want string }{
 	{"vllm-mlx's documents", "enable-mllm-cache", "", "note"},
 	{"vllm-mlx's documents", "mllm-cache-max-mb", "1024", "note"},
 
-	{"Rapid-MLX", "max-concurrent-requests", "256", "max-queue 256"},
-	{"Rapid-MLX", "max-concurrent-requests", "0", "nothing"},
+	{"Rapid-MLX", "max-concurrent-requests", "256", "max-concurrent-requests 256"},
+	{"Rapid-MLX", "max-concurrent-requests", "0", "max-concurrent-requests 0"},
 	{"Rapid-MLX", "cors-origins", "http://a.example", "allowed-origins http://a.example"},
 	{"Rapid-MLX", "kv-cache-dtype", "int8", "kv-type q8"},
 	{"Rapid-MLX", "kv-cache-dtype", "bf16", "kv-type bf16"},
@@ -275,7 +275,7 @@ func TestForeignFlagsTogether(t *testing.T) {
 		"--max-num-seqs 8 --decode-concurrency 4":                      "max-sequences 4, ",
 		"--rate-limit many":           "error want a whole number",
 		"--rate-limit=-1":             "error want a whole number from 0",
-		"--timeout soon":              "error want a number from 0",
+		"--timeout soon":              "error want a time such as 30s or 2m, or a number of seconds",
 		"--timeout":                   "error flag needs an argument: --timeout",
 		"--continuous-batching=often": "error want true or false",
 		"--kv-cache-quantization --kv-cache-quantization-bits 9": `error --kv-cache-quantization-bits: "9" for kv-type: want one of`,
@@ -344,7 +344,7 @@ func TestPublishedCommandLines(t *testing.T) {
 		{plain + " --port 8000", nil}, // again, for Open WebUI
 		{"mlx-community/Qwen3-0.6B-8bit --continuous-batching --use-paged-cache --port 8000", []string{"note: --continuous-batching: ", "note: --use-paged-cache: "}},
 		{"mlx-community/Qwen3-0.6B-8bit --continuous-batching --use-paged-cache --api-key your-secret-key --rate-limit 60 --timeout 120 --port 8000",
-			[]string{"note: --continuous-batching: ", "note: --use-paged-cache: ", "warning: --rate-limit 60: ", "warning: --timeout 120: ", `unprotected="--rate-limit 60, --timeout 120"`}},
+			[]string{"note: --continuous-batching: ", "note: --use-paged-cache: ", `unprotected=""`}},
 	} {
 		args := strings.Fields(strings.ReplaceAll(c.line, "--port 8000", ""))
 		if args[0] == "model" {
@@ -392,12 +392,12 @@ func TestServeForeignFlags(t *testing.T) {
 		env, args []string
 		given     string
 	}{
-		{nil, args, "--rate-limit 8"}, {env, nil, "HEARTH_RATE_LIMIT=8"}, {[]string{"HEARTH_CONFIG=" + path}, nil, "rate-limit = 8"},
+		{nil, args, "--watchdog-ppid 8"}, {env, nil, "HEARTH_WATCHDOG_PPID=8"}, {[]string{"HEARTH_CONFIG=" + path}, nil, "watchdog-ppid = 8"},
 	} {
 		p := start(t, c.env, append(c.args, "demo")...)
 		stop(t, p)
 		errs := p.stderr.String()
-		for _, want := range []string{c.given + ": requests are not counted", "kv_type=q8", "kv-type q8 of demo: KL to float32 keys and values ", " precision=float32 rounding=\"\" ", "prompt_cache=false", "prefill_step_size=8 ", "unprotected=", c.given + ", "} {
+		for _, want := range []string{c.given + ": the server does not end with another process", "kv_type=q8", "kv-type q8 of demo: KL to float32 keys and values ", " precision=float32 rounding=\"\" ", "prompt_cache=false", "prefill_step_size=8 ", "unprotected=", c.given + ", "} {
 			if !strings.Contains(errs, want) {
 				t.Errorf("want %q:\n%s", want, errs)
 			}

@@ -57,6 +57,23 @@ func (m monitor) Status() server.Status {
 	return st
 }
 
+// Progress implements server.Monitor.
+func (m monitor) Progress() server.Progress {
+	p := server.Progress{Requests: map[string]server.RequestProgress{}, Loading: m.models.Loaded()}
+	live := m.models.Live()
+	for i := range live {
+		l := &live[i]
+		r, some := p.Requests[l.Request]
+		r.Queued = (r.Queued || !some) && l.Started.IsZero()
+		r.Steps += int64(l.Ran + l.Generated)
+		p.Requests[l.Request] = r
+	}
+	for _, e := range m.models.Encoders() {
+		p.Encoding += e.Stats().Steps
+	}
+	return p
+}
+
 func precisionOf(r catalog.Runs) *server.Precision {
 	return &server.Precision{Name: r.Precision.String(), Rounding: r.Rounding}
 }

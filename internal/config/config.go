@@ -22,15 +22,22 @@ type Config struct {
 	Port int    // 0 picks a free one
 
 	// Access.
-	APIKeys        []string // of --api-key; see Keys
-	APIKeyFile     string
-	FileKeys       []access.Key // of KeyFile; set by Load
-	LineKeys       []access.Key // of --api-keys
-	KeyFileUnread  bool         // the command is about the file of keys itself: Load does not read it
-	OperatorKey    string
-	AllowedHosts   []string
-	AllowedOrigins []string
-	MCPConfig      string // a file of MCP servers; "": none
+	APIKeys       []string // of --api-key; see Keys
+	APIKeyFile    string
+	FileKeys      []access.Key // of KeyFile; set by Load
+	LineKeys      []access.Key // of --api-keys
+	KeyFileUnread bool         // the command is about the file of keys itself: Load does not read it
+	OperatorKey   string
+	Proxies       Proxies // trusted
+	// Limits; 0: none.
+	RateLimit            int // requests a minute of a client
+	MaxRequests          int // at a time
+	MaxRequestsPerClient int
+	Timeout              time.Duration // without progress
+	QueueWait            time.Duration // 0: Timeout
+	AllowedHosts         []string
+	AllowedOrigins       []string
+	MCPConfig            string // a file of MCP servers; "": none
 
 	ConfigFile string // of settings; "": in the user's folder of them; off: none
 
@@ -151,6 +158,7 @@ type Config struct {
 func Default() *Config {
 	return &Config{
 		Port:              8080,
+		Timeout:           5 * time.Minute,
 		HFEndpoint:        "https://huggingface.co",
 		Models:            "on-demand",
 		IdleUnload:        5 * time.Minute,

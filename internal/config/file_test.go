@@ -110,7 +110,7 @@ func TestForeignKeys(t *testing.T) {
 		}
 		lines = append(lines, text)
 	}
-	if d := cmp.Diff([]string{":4: chunked-prefill-tokens = 64: prefill-step-size comes from " + c.File() + ":5", "--rate-limit 60", "HEARTH_TIMEOUT=2",
+	if d := cmp.Diff([]string{":4: chunked-prefill-tokens = 64: prefill-step-size comes from " + c.File() + ":5",
 		":8: trust-remote-code: code that comes with a model is never run; none is needed"}, lines); d != "" {
 		t.Error(d)
 	}
@@ -189,10 +189,10 @@ func TestBadFiles(t *testing.T) {
 	for text, want := range map[string][]string{
 		"port = 1\nprot = 2":             {":2: prot: there is no such setting; did you mean port? hearth serve --help lists all"},
 		"ratelimit = 1":                  {":1: ratelimit: there is no such setting; did you mean rate-limit?"},
-		"rate_limit = 'many'":            {`:1: rate_limit: "many": want a whole number`},
-		"rate_limit = [1]":               {`:1: rate_limit: [1]: want one value`},
+		"watchdog_ppid = 'many'":         {`:1: watchdog_ppid: "many": want a whole number`},
+		"watchdog_ppid = [1]":            {`:1: watchdog_ppid: [1]: want one value`},
 		"rate_limit = 1\nrate-limit = 1": {":2: rate-limit: rate-limit is set twice, first at ", ":1"},
-		"[models.a]\nrate_limit = 1":     {":2: models.a.rate_limit: flags of other servers stand at the top of the file", "that has served-model-name"},
+		"[models.a]\nwatchdog_ppid = 1":  {":2: models.a.watchdog_ppid: flags of other servers stand at the top of the file", "that has served-model-name"},
 		"kv_cache_quantization = true\nkv_cache_quantization_bits = 9": {":2: \"9\" for kv-type: want one of auto, f32"},
 		"config = 'x'":                                           {":1: config: there is no such setting"},
 		"\n\n[models.\"a/*\"]\n\ntempreture = 1":                 {`:5: models."a/*".tempreture: there is no such setting; did you mean temperature? a model has served-model-name, `, "top-p, top-k"},

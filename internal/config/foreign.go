@@ -63,7 +63,6 @@ var Foreigners = []Foreign{
 	{Flag: "chunked-prefill-tokens", Kind: Count, Sets: "prefill-step-size", to: unless0, Same: "0",
 		Doc: "prompts always run in pieces; 0 leaves their length as it is"},
 	{Flag: "mllm-prefill-step-size", Kind: Count, Same: "0", Doc: "only text is computed, in steps of --prefill-step-size tokens"},
-	{Flag: "max-concurrent-requests", Kind: Count, Sets: "max-queue", to: unless0, Same: "0", Doc: "as --max-queue, to which come those that run"},
 	{Flag: "moe-top-k", Kind: Count, Answer: Warning, Doc: "every token has as many experts as the model was made with"},
 	{Flag: "force-hybrid", Kind: Switch, Doc: "which layers are recurrent is what the model's config.json says"},
 	{Flag: "no-hybrid", Kind: Switch, Doc: "which layers are recurrent is what the model's config.json says"},
@@ -109,10 +108,6 @@ var Foreigners = []Foreign{
 	{Flag: "idle-cache-clear-seconds", Kind: Amount, Answer: Unprotected, Same: "0", Doc: "the prompt cache stays while nobody asks; DELETE /v1/cache empties it"},
 	{Flag: "watchdog-ppid", Kind: Count, Answer: Unprotected, Doc: "the server does not end with another process; SIGTERM, Ctrl-C or, on a terminal, SIGHUP end it"},
 	{Flag: "metal-cap-kv-bytes-per-token", Kind: Count, Same: "0", Doc: "what a token takes is known from the model"},
-	{Flag: "rate-limit", Kind: Count, Answer: Unprotected, Same: "0",
-		Doc: "requests are not counted: a client may send any number; how many wait is bounded by --max-queue, half of it for one client"},
-	{Flag: "timeout", Kind: Amount, Answer: Unprotected, Same: "0",
-		Doc: "no request is ended for the time it takes, only when its client leaves; --max-tokens-cap bounds the length of replies"},
 
 	{Flag: "models-config", Kind: Text, Answer: Refusal, Doc: "the file is not read: one model is served, the one that MODEL names; --small-model adds a second"},
 	{Flag: "lazy-load-model", Kind: Switch, Answer: Warning, Doc: "the model is loaded at the start; requests wait until it is"},

@@ -43,9 +43,11 @@ type Options struct {
 	Keys []access.Key // accepted credentials; empty: no check, any or none is accepted
 	// Isolation says whether what is stored for the prompts of one key does not help others.
 	Isolation      access.Isolation
-	AllowedHosts   []string // besides the local ones: names, *.suffix, or *
-	AllowedOrigins []string // besides those on loopback: origins with at most one * in each, or *; none given with Keys: all
-	HostNames      []string // the machine's own names; nil: what the system says
+	Limits         Limits
+	Proxies        config.Proxies // believed whom they ask for
+	AllowedHosts   []string       // besides the local ones: names, *.suffix, or *
+	AllowedOrigins []string       // besides those on loopback: origins with at most one * in each, or *; none given with Keys: all
+	HostNames      []string       // the machine's own names; nil: what the system says
 	// Addresses gives the machine's own; nil: what the system says.
 	Addresses func() []netip.Addr
 	Network   bool // other machines can reach a listener, as its operator wants: names without a dot may be this machine's
@@ -92,6 +94,10 @@ type Options struct {
 type Server struct {
 	o        Options
 	keys     *access.Keys
+	rate     *access.Rate
+	slots    access.Slots
+	proxies  proxies
+	watch    *watch
 	guard    guard
 	keyless  guard // for what shows figures to those who have no key, also where there are keys
 	handler  http.Handler
@@ -130,7 +136,12 @@ func New(o Options) *Server {
 	if keys.Asked() && len(o.AllowedOrigins) == 0 { // a page without the key gets nothing
 		o.AllowedOrigins = []string{"*"}
 	}
-	s := &Server{o: o, began: time.Now(), keys: keys, guard: newGuard(&o), keyless: keyless, draining: make(chan struct{})}
+	s := &Server{o: o, began: time.Now(), keys: keys, guard: newGuard(&o), keyless: keyless, draining: make(chan struct{}),
+		rate: access.NewRate(nil), proxies: proxies(o.Proxies)}
+	s.watch = newWatch(o.Limits, nil)
+	if o.Monitor != nil {
+		s.watch.look = o.Monitor.Progress
+	}
 	s.base, s.end = context.WithCancelCause(context.Background())
 	mux := http.NewServeMux()
 	wo := wire.Options{Models: o.Models, Encoders: o.Encoders, MaxBody: o.MaxBody, KeepAlive: o.KeepAlive, Interval: o.Interval, Version: o.Version, Server: s}
@@ -177,7 +188,7 @@ func New(o Options) *Server {
 	s.routes.mux = mux
 	mux.Handle("/{$}", wire.Method(s.fail, http.MethodGet, s.root))
 	mux.HandleFunc("/", s.notFound)
-	s.handler = s.observe(s.checkManage(s.checkSource(s.checkKey(s.track(mux)))))
+	s.handler = s.observe(s.checkManage(s.checkSource(s.checkKey(s.limit(s.track(mux))))))
 	return s
 }
 

@@ -124,7 +124,9 @@ func fits(pattern, s string) bool {
 }
 
 // exposed are the headers of replies that pages may read.
-var exposed = strings.ToLower(strings.Join(wire.PromptHeaders[:], ", ")) + ", server-timing, request-id, x-request-id, x-should-retry, retry-after, retry-after-ms"
+var exposed = strings.ToLower(strings.Join(wire.PromptHeaders[:], ", ")) + ", server-timing, request-id, x-request-id, x-should-retry, retry-after, retry-after-ms, " +
+	"x-ratelimit-limit-requests, x-ratelimit-remaining-requests, x-ratelimit-reset-requests, " +
+	"anthropic-ratelimit-requests-limit, anthropic-ratelimit-requests-remaining, anthropic-ratelimit-requests-reset"
 
 // checkSource applies the guard, answers CORS preflights and marks replies readable for the pages let through.
 func (s *Server) checkSource(next http.Handler) http.Handler {

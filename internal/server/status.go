@@ -153,6 +153,8 @@ type Monitor interface {
 	// Status is the state now; the totals of requests are filled in by the server.
 	Status() Status
 	CacheStats() CacheStats // Isolation is filled in by the server
+	// Progress is how far all that is done has come.
+	Progress() Progress
 	// ClearCache drops what no running sequence uses.
 	ClearCache(ctx context.Context) (Cleared, error)
 	// Stored is what of the cache is under one salt, and ClearStored drops of that what no running sequence uses.

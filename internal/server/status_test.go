@@ -23,7 +23,8 @@ type figures struct {
 	err     error
 }
 
-func (f *figures) Status() Status { return f.status }
+func (f *figures) Status() Status     { return f.status }
+func (f *figures) Progress() Progress { return Progress{} }
 func (f *figures) CacheStats() CacheStats {
 	return CacheStats{Type: "prefix_tree", Isolation: "key", Entries: 1, Sessions: 2, MaxSessions: 3, Bytes: 4, Idle: 5, MaxIdle: 6, Budget: 7,
 		TTL: 8, Queries: 10, Hits: 9, HitRate: 0.9, TokensSaved: 11, Disk: &DiskStats{"/d", 1, 2, 3, 4, 5, 6, 7, 8, 9}}

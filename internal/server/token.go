@@ -66,7 +66,7 @@ func (s *Server) giveCookie(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	give := func(path string) {
-		http.SetCookie(w, &http.Cookie{Name: tokenCookie, Value: s.o.Token, Path: path, HttpOnly: true, SameSite: http.SameSiteStrictMode})
+		http.SetCookie(w, &http.Cookie{Name: tokenCookie, Value: s.o.Token, Path: path, HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode})
 	}
 	if s.o.Manager != nil {
 		give(managePrefix)

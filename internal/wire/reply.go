@@ -224,6 +224,7 @@ func (o Options) feed(ctx context.Context, req *chat.Request, enc Encoder, yield
 	if err != nil {
 		return asError(ctx, err)
 	}
+	info.Advance()
 	m := gen.Model()
 	if info.Served = m.ID; info.Model == "" {
 		info.Model = m.ID
@@ -252,6 +253,7 @@ func (o Options) feed(ctx context.Context, req *chat.Request, enc Encoder, yield
 			check = check.begin(ctx, req, e.Usage)
 		}
 		check.event(&e)
+		info.Advance()
 		switch e.Kind {
 		case chat.EventStart:
 			addUsage(usage, e.Usage)

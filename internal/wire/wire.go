@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"hearth/internal/access"
@@ -38,6 +39,15 @@ type Protocol interface {
 	Speaks(r *http.Request) bool
 	// WriteError answers r with e as status, headers and body of this protocol.
 	WriteError(w http.ResponseWriter, r *http.Request, e *chat.Error)
+	// TellRate sets the headers by which this protocol says how a client stands.
+	TellRate(h http.Header, rate Rate)
+}
+
+// Rate is how a client stands with its requests.
+type Rate struct {
+	Limit int           // requests a minute
+	Left  int           // that may come at once
+	Reset time.Duration // until all of Limit may
 }
 
 // Options is what a protocol works with. Models is required; the zero value of the rest means its default.
@@ -113,6 +123,7 @@ func (o Options) WithDefaults() Options {
 
 // See tells Seen.
 func (o Options) See(r *http.Request, req *chat.Request) {
+	InfoFrom(r.Context()).Advance()
 	if o.Seen != nil {
 		o.Seen(r, req)
 	}
@@ -140,10 +151,18 @@ type Info struct {
 	Err       error       // what the client was told went wrong
 	Session   string      // see Identify; "" not known
 
+	steps atomic.Int64 // see Advance
+
 	// Client is who asks, set by the server before the protocol sees the call.
 	access.Client
 	MCP MCPAccess // may have tools of MCP servers run
 }
+
+// Advance tells that the call has got on: it is decoded, its model is there, or an event of its reply has come.
+func (i *Info) Advance() { i.steps.Add(1) }
+
+// Advanced is how often it has.
+func (i *Info) Advanced() int64 { return i.steps.Load() }
 
 // MCPAccess says whether a call may have tools of MCP servers run.
 type MCPAccess uint8
@@ -207,7 +226,7 @@ func WriteErrorBody(w http.ResponseWriter, r *http.Request, e *chat.Error, statu
 	if e.RetryAfter > 0 {
 		secs := (e.RetryAfter + time.Second - 1) / time.Second
 		w.Header().Set("Retry-After", strconv.Itoa(int(secs)))
-		w.Header().Set("Retry-After-Ms", strconv.FormatInt(e.RetryAfter.Milliseconds(), 10))
+		w.Header().Set("Retry-After-Ms", strconv.FormatInt((e.RetryAfter+time.Millisecond-1).Milliseconds(), 10))
 	}
 	WriteJSON(w, status, body)
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"hearth/internal/chat"
 	"hearth/internal/wire"
@@ -61,6 +62,14 @@ func (Protocol) Speaks(r *http.Request) bool {
 	}
 	path = strings.TrimPrefix(path, "/v1")
 	return path == "/messages" || strings.HasPrefix(path, "/messages/")
+}
+
+// TellRate implements wire.Protocol.
+func (Protocol) TellRate(h http.Header, rate wire.Rate) {
+	const name = "Anthropic-Ratelimit-Requests-"
+	h.Set(name+"Limit", strconv.Itoa(rate.Limit))
+	h.Set(name+"Remaining", strconv.Itoa(rate.Left))
+	h.Set(name+"Reset", time.Now().Add(rate.Reset+time.Second-1).UTC().Format(time.RFC3339)) // not before it is so
 }
 
 type handler struct {
@@ -123,12 +132,13 @@ func (h handler) newReply(r *http.Request, req *request) reply {
 var (
 	statuses = map[chat.ErrorKind]int{
 		chat.Internal: 500, chat.Invalid: 400, chat.Unauthenticated: 401, chat.Forbidden: 403, chat.NotFound: 404,
-		chat.TooLarge: 413, chat.ContextLength: 400, chat.Overloaded: 529, chat.RateLimited: 429,
+		chat.TooLarge: 413, chat.ContextLength: 400, chat.Overloaded: 529, chat.RateLimited: 429, chat.TimedOut: 504,
 	}
 	errorTypes = map[chat.ErrorKind]string{
 		chat.Internal: "api_error", chat.Invalid: "invalid_request_error", chat.Unauthenticated: "authentication_error",
 		chat.Forbidden: "permission_error", chat.NotFound: "not_found_error", chat.TooLarge: "request_too_large",
 		chat.ContextLength: "invalid_request_error", chat.Overloaded: "overloaded_error", chat.RateLimited: "rate_limit_error",
+		chat.TimedOut: "timeout_error",
 	}
 )
 

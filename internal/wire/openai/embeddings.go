@@ -35,6 +35,7 @@ func (h handler) embeddings(w http.ResponseWriter, r *http.Request) {
 		if h.Encoders == nil {
 			return nil, req.Model, 0, noEncoder("embeddings", "an embedding model (--embedding-model)", req.Model)
 		}
+		wire.InfoFrom(r.Context()).Advance()
 		e, err := h.Encoders.OpenEmbedder(chat.WithKeepAlive(r.Context(), req.KeepAlive), req.Model)
 		if err != nil {
 			return nil, req.Model, 0, err

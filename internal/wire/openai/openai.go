@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"hearth/internal/chat"
 	"hearth/internal/wire"
@@ -100,14 +102,15 @@ func (h handler) complete(r *http.Request, body wire.Value, req *request, least 
 var (
 	statuses = map[chat.ErrorKind]int{
 		chat.Internal: 500, chat.Invalid: 400, chat.Unauthenticated: 401, chat.Forbidden: 403, chat.NotFound: 404,
-		chat.TooLarge: 413, chat.ContextLength: 400, chat.Overloaded: 503, chat.RateLimited: 429,
+		chat.TooLarge: 413, chat.ContextLength: 400, chat.Overloaded: 503, chat.RateLimited: 429, chat.TimedOut: 504,
 	}
 	errorTypes = map[chat.ErrorKind]string{
-		chat.Internal: "server_error", chat.Overloaded: "server_error", chat.RateLimited: "rate_limit_error",
+		chat.Internal: "server_error", chat.Overloaded: "server_error", chat.RateLimited: "rate_limit_error", chat.TimedOut: "server_error",
 	}
 	errorCodes = map[chat.ErrorKind]string{
 		chat.Unauthenticated: "invalid_api_key", chat.ContextLength: "context_length_exceeded",
 		chat.Overloaded: "server_overloaded", chat.RateLimited: "rate_limit_exceeded", chat.TooLarge: "request_too_large",
+		chat.TimedOut: "timeout",
 	}
 )
 
@@ -161,6 +164,13 @@ func contextMessage(e *chat.Error) string {
 		words += " " + e.Advice
 	}
 	return words
+}
+
+// TellRate implements wire.Protocol.
+func (Protocol) TellRate(h http.Header, rate wire.Rate) {
+	h.Set("X-Ratelimit-Limit-Requests", strconv.Itoa(rate.Limit))
+	h.Set("X-Ratelimit-Remaining-Requests", strconv.Itoa(rate.Left))
+	h.Set("X-Ratelimit-Reset-Requests", (rate.Reset + time.Millisecond - 1).Truncate(time.Millisecond).String())
 }
 
 // WriteError answers with e.

@@ -62,6 +62,7 @@ func (h handler) rerank(w http.ResponseWriter, r *http.Request) {
 		if h.Encoders == nil {
 			return nil, req.Model, 0, noEncoder("rankings", "a ranking model (--rerank-model)", req.Model)
 		}
+		wire.InfoFrom(r.Context()).Advance()
 		e, err := h.Encoders.OpenRanker(chat.WithKeepAlive(r.Context(), req.KeepAlive), req.Model)
 		if err != nil {
 			return nil, req.Model, 0, err
