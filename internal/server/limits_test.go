@@ -36,7 +36,7 @@ func TestRateLimit(t *testing.T) {
 			}
 		}
 	}
-	paths := []string{"/v1/messages", "/v1/chat/completions", "/openai/deployments/x/chat/completions?api-version=1"}
+	paths := []string{"/v1/messages", "/v1/chat/completions", "/openai/deployments/test-model/chat/completions?api-version=1"}
 	var passed, refused atomic.Int64
 	var wg sync.WaitGroup
 	for i := range 32 {
