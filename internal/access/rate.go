@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Rate counts requests a minute, in a bucket for each client: of so many tokens, which fill up within a minute, as a request takes
+// Rate counts requests a minute, in a bucket for each client: of so many tokens, which fill up in a minute, as a request takes
 // one. So a client that was silent may send a minute's requests at once, and then one whenever one of them is given back.
 type Rate struct {
 	now func() time.Time
@@ -125,7 +125,7 @@ type Slots struct {
 	of  map[string]int
 }
 
-// Enter takes a place, if there is one: of most for all, and of own for the client; 0: any number. leave gives it back, once; it is
+// Enter takes a place, if there is one: of most for all, and of own for the client; 0: any number. leave gives it back, once, and is
 // nil where there is none.
 func (s *Slots) Enter(client string, most, own int) (leave func(), full Full) {
 	s.mu.Lock()
