@@ -125,7 +125,7 @@ type Slots struct {
 	of  map[string]int
 }
 
-// Enter takes a place, if there is one: of most for all, and of own for the client; 0: any number. leave gives it back, once, and is
+// Enter takes a place, if there is one: of most for all, and of own for the client; 0 is any. leave gives it back, once. It is
 // nil where there is none.
 func (s *Slots) Enter(client string, most, own int) (leave func(), full Full) {
 	s.mu.Lock()

@@ -35,7 +35,7 @@ type Catalog struct {
 	// Note is told, once each, which names of others' models are taken for this one. It is set before Open; nil: nobody is told.
 	Note func(line string)
 
-	loads loads     // see Loaded
+	loads loadCount // see Loaded
 	made  time.Time // the catalog
 
 	cfg     *config.Config // without what its file says of single models

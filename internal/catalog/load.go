@@ -40,11 +40,11 @@ type Backends struct {
 
 	demand *demand       // nil: the model stays
 	away   *remote.Share // in the process of a model: its share, nil if it has none
-	loads  *loads        // nil: nobody counts
+	loads  *loadCount    // nil: nobody counts
 }
 
-// loads counts what is being loaded.
-type loads struct {
+// loadCount counts what is being loaded.
+type loadCount struct {
 	parts atomic.Int64 // weights that have been
 	away  atomic.Int64 // models that a process of its own loads now
 }

@@ -35,7 +35,7 @@ func TestConfigCommand(t *testing.T) {
 		}
 	}
 	env := []string{"HEARTH_CONFIG=" + path, "HEARTH_API_KEY=k-one,k-two", "MLX_TEMPERATURE=0.5", "PORT=many", "HEARTH_PROT=1", "HEARTH_TOP_P=0.75", "HEARTH_EMBEDDING_OVERFLOW_POLICY=truncate"}
-	args := []string{"demo", "--max-num-seqs", "3", "--kv-cache-quantization", "--continuous-batching", "--timeout=120", "--drain-timeout=10s", "--api-key-file", keys}
+	args := []string{"demo", "--max-num-seqs", "3", "--kv-cache-quantization", "--continuous-batching", "--watchdog-ppid=120", "--drain-timeout=10s", "--api-key-file", keys}
 	var l listing
 	asJSON := printed(t, env, append(args, "--json")...)
 	if err := json.Unmarshal([]byte(asJSON), &l); err != nil {
@@ -87,7 +87,7 @@ func TestConfigCommand(t *testing.T) {
 	has("port", "8080", "default")
 	has("top-k", "(generation_config.json, then", "off)")
 	has("embedding-overflow-policy", "truncate", "HEARTH_EMBEDDING_OVERFLOW_POLICY")
-	for _, want := range []string{"note: --continuous-batching: ", "warning: --timeout 120: ", "HEARTH_PROT is set and is no setting"} {
+	for _, want := range []string{"note: --continuous-batching: ", "warning: --watchdog-ppid 120: ", "HEARTH_PROT is set and is no setting"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("want %q:\n%s", want, text)
 		}

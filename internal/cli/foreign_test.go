@@ -397,7 +397,7 @@ func TestServeForeignFlags(t *testing.T) {
 		p := start(t, c.env, append(c.args, "demo")...)
 		stop(t, p)
 		errs := p.stderr.String()
-		for _, want := range []string{c.given + ": the server does not end with another process", "kv_type=q8", "kv-type q8 of demo: KL to float32 keys and values ", " precision=float32 rounding=\"\" ", "prompt_cache=false", "prefill_step_size=8 ", "unprotected=", c.given + ", "} {
+		for _, want := range []string{c.given + ": the server does not end with another process", "kv_type=q8", "kv-type q8 of demo: KL to float32 keys and values ", " precision=float32 rounding=\"\" ", "prompt_cache=false", "prefill_step_size=8 ", "unprotected=", c.given + `"`} {
 			if !strings.Contains(errs, want) {
 				t.Errorf("want %q:\n%s", want, errs)
 			}
