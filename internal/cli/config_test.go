@@ -28,7 +28,7 @@ func printed(t *testing.T, env []string, args ...string) string {
 func TestConfigCommand(t *testing.T) {
 	dir := t.TempDir()
 	path, keys := filepath.Join(dir, "c.toml"), filepath.Join(dir, "keys")
-	file := "max_queue = 9\nrate_limit = 30\noperator_key = 'k-operator'\ntop_p = 0.5\n[models.demo]\ntop_p = 0.25\nmax_tokens = 100\n[models.other]\ntop_k = 1\n"
+	file := "max_queue = 9\ngpu_memory_utilization = 0.5\noperator_key = 'k-operator'\ntop_p = 0.5\n[models.demo]\ntop_p = 0.25\nmax_tokens = 100\n[models.other]\ntop_k = 1\n"
 	for name, text := range map[string]string{path: file, keys: "k-in-file\nalice user k-alice\n"} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
