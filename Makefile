@@ -9,7 +9,7 @@ RACE     := ./internal/engine ./internal/embed ./internal/sched ./internal/kv ./
 VENV     := .venv
 TIME     ?= 30s
 
-.PHONY: help build run check fmt vet lint test race purego cross arm64 mlx mlx-overhead interop interop-npm fuzz fuzz-parsers schema-suite schema-beside generations calls demo-data quality quality-real bench soak hostile prometheus kill crash vuln load browser bigfolder hub minilm golden size clean
+.PHONY: help build run check fmt vet lint test race purego cross arm64 mlx mlx-overhead interop interop-npm fuzz fuzz-parsers schema-suite schema-beside generations calls demo-data quality quality-real bench soak hostile prometheus kill crash vuln load browser beside crowd bigfolder hub minilm golden size clean
 
 help: ## what can be made
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -181,6 +181,12 @@ hub: ## a gigabyte from a hub that cuts every 50 MB, and a process that is kille
 
 promise: ## memory of a model that fills SHARE of it (0.6) beside a long prompt, and of 20 mixes, against what was promised
 	go test ./tools/bigfolder -count=1 -timeout 0 -v -run 'Promise|Mixes' -share $(or $(SHARE),0.6) -mixes 20
+
+beside: ## decoding of a model alone and beside two idle ones that are loaded, by turns
+	go test ./internal/catalog -count=1 -v -run TestBeside -beside 12
+
+crowd: ## fifty clients that ask for three models where two fit, for two minutes
+	go test ./internal/catalog -count=1 -v -run TestCrowd -crowd 2m
 
 bigfolder: build ## peak memory of a 12 GB model of random weights, with and without --low-memory, against the forecast (DIR=folder keeps it)
 	go test ./tools/bigfolder -count=1 -timeout 0 -v -hearth $(CURDIR)/bin/hearth $(if $(DIR),-folder $(DIR))

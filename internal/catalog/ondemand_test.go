@@ -3,10 +3,13 @@ package catalog
 import (
 	"context"
 	"errors"
+	"flag"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -139,16 +142,21 @@ func say(t *testing.T, c *Catalog, name string, keep *time.Duration) (string, er
 	if err != nil {
 		return "", err
 	}
+	return g.Model().ID, hello(ctx, g)
+}
+
+// hello has a model say a few words.
+func hello(ctx context.Context, g chat.Generator) error {
 	events, err := g.Generate(ctx, &chat.Request{MaxTokens: 2, Messages: []chat.Message{{Role: chat.User, Parts: []chat.Part{{Text: "Hello"}}}}})
 	if err != nil {
-		return "", err
+		return err
 	}
 	for _, err := range events {
 		if err != nil {
-			return "", err
+			return err
 		}
 	}
-	return g.Model().ID, nil
+	return nil
 }
 
 // A name that somebody has given means that model, whatever clients have built in, and an error where there is none.
@@ -434,36 +442,90 @@ func TestKeepAlive(t *testing.T) {
 	}
 }
 
-// Many ask for more models than fit, and all are served.
+var crowdFor = flag.Duration("crowd", 0, "how long TestCrowd goes on, by the clock; 0: four seconds of a clock that is forty times as fast")
+
+// TestCrowd: fifty clients that ask real engines for three models where two fit are all served; there are at most three loads and
+// one each half minute, and none waits for more than three switches.
 func TestCrowd(t *testing.T) {
-	c, forward := demands(t, copied(t, "a", "b", "c"), 2, 0)
-	var wg sync.WaitGroup
+	lasts, pace := 4*time.Second, time.Duration(40)
+	if *crowdFor > 0 {
+		lasts, pace = *crowdFor, 1
+	}
+	c, _ := demands(t, copied(t, "a", "b", "c"), 2, 0)
+	start := time.Now()
+	clock := func() time.Duration { return time.Since(start) * pace }
+	c.now = func() time.Time { return start.Add(clock()) }
+	var seen []time.Time         // switches
+	switches := func() (n int) { // so far
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if n := len(seen); !c.switched.IsZero() && (n == 0 || !seen[n-1].Equal(c.switched)) {
+			seen = append(seen, c.switched)
+		}
+		return len(seen)
+	}
+	var ticking sync.WaitGroup
 	stop := make(chan struct{})
-	wg.Go(func() { // time passes
+	ticking.Go(func() { // in place of the catalog's timer, which has its own clock
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
 		for {
 			select {
 			case <-stop:
 				return
-			default:
-				forward(time.Second)
-				runtime.Gosched()
+			case <-tick.C:
+				switches()
+				c.mu.Lock()
+				c.step()
+				c.mu.Unlock()
 			}
 		}
 	})
+	var most, served [50]int
 	var clients sync.WaitGroup
-	for i := range 50 {
+	for i := range served {
+		r := rand.New(rand.NewPCG(uint64(i), 1))
 		clients.Go(func() {
-			for range 3 {
+			for clock() < lasts*pace {
 				name := string(rune('a' + i%3))
-				if got, err := say(t, c, name, nil); err != nil || got != name {
-					t.Errorf("%s: %q, %v", name, got, err)
+				if i%2 == 1 { // half of them keep to their model
+					name = string(rune('a' + r.IntN(3)))
 				}
+				before := switches()
+				ctx, cancel := context.WithCancel(t.Context())
+				g, err := c.Open(ctx, name)
+				most[i] = max(most[i], switches()-before)
+				if err == nil {
+					err = hello(ctx, g)
+				}
+				cancel()
+				if err != nil || g.Model().ID != name {
+					t.Errorf("%s: %v", name, err)
+					return
+				}
+				served[i]++
 			}
 		})
 	}
 	clients.Wait()
 	close(stop)
-	wg.Wait()
+	ticking.Wait()
+	took, loads, all := clock(), 0, 0
+	for _, r := range c.Rows(t.Context()) {
+		loads += r.Loads
+	}
+	for i, n := range served {
+		if all += n; n == 0 {
+			t.Errorf("client %d was never served", i)
+		}
+	}
+	t.Logf("%d requests in %v: %d loads, %d switches; nobody waited for more than %d of them", all, took.Round(time.Second), loads, switches(), slices.Max(most[:]))
+	if limit := 3 + int(took/residence); loads > limit || switches() == 0 {
+		t.Errorf("%d loads, %d switches in %v; at most %d loads", loads, switches(), took, limit)
+	}
+	if n := slices.Max(most[:]); n > 3 {
+		t.Errorf("somebody waited for %d switches", n)
+	}
 }
 
 // Loading and unloading models of all kinds over and over leaves memory as it is.

@@ -48,7 +48,7 @@ func (m manager) Models(ctx context.Context) ([]server.Managed, error) {
 		j, ok := at[d.Path]
 		if !ok || d.Path == "" {
 			j = len(all)
-			all = append(all, server.Managed{State: string(hub.Whole), Folder: d.Path})
+			all = append(all, server.Managed{State: string(hub.Whole), Folder: d.Path, Bytes: row.Bytes})
 		}
 		s := &all[j]
 		s.ID, s.Names, s.Kind, s.Status, s.Pinned, s.Default, s.Context = d.ID, row.Names, cmp.Or(string(d.Kind), "chat"), row.State, row.Pinned, i == 0, d.Context

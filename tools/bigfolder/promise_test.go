@@ -63,23 +63,28 @@ type outcome struct {
 // over is by how much the peak is over the promise, as a part of it; less than 0 if it is under.
 func (o *outcome) over() float64 { return float64(o.Peak)/float64(o.Promised) - 1 }
 
-// experts is a model of two layers with so many experts each, of which a row meets two: as large as wanted, and cheap.
-func experts(n, context int) string {
+// experts is a model of two layers with so many experts of such a width each, of which a row meets two: as large as wanted, and
+// cheap.
+func experts(n, width, context int) string {
 	return fmt.Sprintf(`{"model_type": "qwen3_moe", "hidden_size": 1024, "num_hidden_layers": 2, "intermediate_size": 1024, "vocab_size": 4000,
 		"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 64, "rms_norm_eps": 1e-6, "rope_theta": 10000, "max_position_embeddings": %d,
-		"num_experts": %d, "num_experts_per_tok": 2, "moe_intermediate_size": 768, "norm_topk_prob": true, "decoder_sparse_step": 1,
-		"mlp_only_layers": [], "tie_word_embeddings": true, "quantization": {"bits": 4, "group_size": 64}}`, context, n)
+		"num_experts": %d, "num_experts_per_tok": 2, "moe_intermediate_size": %d, "norm_topk_prob": true, "decoder_sparse_step": 1,
+		"mlp_only_layers": [], "tie_word_embeddings": true, "quantization": {"bits": 4, "group_size": 64}}`, context, n, width)
 }
 
-// expertBytes is what an expert takes: three matrices with 4.5 bits a weight.
-const expertBytes = 3 * 1024 * 768 * 9 / 16
+// wideExpert is the width of TestPromise's experts: no model has more than 4,096 of them. expertBytes is what one takes: three
+// matrices with 4.5 bits a weight.
+const (
+	wideExpert  = 1536
+	expertBytes = 3 * 1024 * wideExpert * 9 / 16
+)
 
 // TestPromise: the weights fill a share of the memory, a long prompt runs beside eight streams, and the peak is as promised.
 func TestPromise(t *testing.T) {
 	if *share == 0 {
 		t.Skip("run by hand: make promise")
 	}
-	dir := write(t, experts(int(*share*float64(sysmem.Total())/2/expertBytes), 1<<18))
+	dir := write(t, experts(int(*share*float64(sysmem.Total())/2/expertBytes), wideExpert, 1<<18))
 	m := mix{Folder: dir, Chunk: 2048, Prompts: []promptSize{{Tokens: *tokens, Answer: 2}}}
 	for i := range 8 {
 		m.Prompts = append(m.Prompts, promptSize{Tokens: 200 + 100*i, Answer: *tokens/2048 + 16})
@@ -104,7 +109,7 @@ func TestMixes(t *testing.T) {
 		"hybrid": `{"model_type": "qwen3_5_moe", "hidden_size": 1024, "num_hidden_layers": 8, "vocab_size": 30000, "linear_num_key_heads": 4,
 			"linear_num_value_heads": 8, "linear_key_head_dim": 64, "linear_value_head_dim": 64, "linear_conv_kernel_dim": 4, "num_experts": 64,
 			"num_experts_per_tok": 4, "intermediate_size": 1024, "moe_intermediate_size": 512, "shared_expert_intermediate_size": 512, ` + sizes,
-		"experts": experts(400, 1<<16),
+		"experts": experts(400, 768, 1<<16),
 	}
 	var names []string
 	for _, name := range []string{"dense", "hybrid", "experts"} {
