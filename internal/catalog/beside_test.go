@@ -16,7 +16,7 @@ import (
 	"hearth/internal/hub"
 )
 
-var beside = flag.Int("beside", 0, "pairs of TestBeside; 0: it is skipped")
+var besidePairs = flag.Int("beside", 0, "pairs of TestBeside; 0: it is skipped")
 
 // small0 has the sizes of a model of 0.6 billion weights.
 const small0 = `{"model_type": "qwen3", "hidden_size": 1024, "num_hidden_layers": 28, "intermediate_size": 3072, "num_attention_heads": 16,
@@ -26,7 +26,7 @@ const small0 = `{"model_type": "qwen3", "hidden_size": 1024, "num_hidden_layers"
 // TestBeside: a loaded model decodes as fast beside two idle ones as alone. The same model decodes in both halves of a pair, which
 // take turns in coming first.
 func TestBeside(t *testing.T) {
-	if *beside == 0 {
+	if *besidePairs == 0 {
 		t.Skip("run by hand: make beside")
 	}
 	dir := filepath.Join(t.TempDir(), "main")
@@ -70,7 +70,7 @@ func TestBeside(t *testing.T) {
 	}
 	const tokens = 96
 	var ratios, alone []float64
-	for i := range *beside {
+	for i := range *besidePairs {
 		rate := map[bool]float64{}
 		for _, loaded := range [][]bool{{false, true}, {true, false}}[i%2] {
 			have(loaded)

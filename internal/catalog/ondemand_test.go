@@ -451,7 +451,16 @@ func TestCrowd(t *testing.T) {
 	if *crowdFor > 0 {
 		lasts, pace = *crowdFor, 1
 	}
-	c, _ := demands(t, copied(t, "a", "b", "c"), 2, 0)
+	c, _ := demands(t, copied(t, "a", "b", "c"), 4, 0)
+	c.List()
+	one := c.Main().Weights().holding.Use() // they are all the same
+	for _, e := range c.found {
+		e.state, e.step, e.need = one.State, one.Scratch, one.Sum()
+	}
+	rest := c.bs.Memory.Free("") - 2*one.Sum() - one.Sum()/16
+	if _, err := c.bs.Memory.Ask(t.Context(), budget.Claim{Name: "rest", Pinned: true, Use: budget.Use{Weights: rest}}); err != nil {
+		t.Fatal(err)
+	}
 	start := time.Now()
 	clock := func() time.Duration { return time.Since(start) * pace }
 	c.now = func() time.Time { return start.Add(clock()) }

@@ -112,7 +112,7 @@ func TestManageServer(t *testing.T) {
 		status             int
 		want               string
 	}{
-		{"GET", "/hearth/models", "", 200, `"kind":"chat","status":"loaded","pinned":true,"default":true,"context":8192,"state":"whole","bytes":`},
+		{"GET", "/hearth/models", "", 200, `"kind":"chat","status":"loaded","pinned":true,"default":true,"context":8192,"state":"whole"`},
 		{"GET", "/hearth/models", "", 200, `"state":"whole","folder":"` + snap + `","revision":"abc","model_type":"qwen3"`},
 		{"GET", "/hearth/models", "", 200, `{"id":"half","kind":"chat","status":"","state":"half-downloaded","reason":"tokenizer.json and weights (*.safetensors) are missing","missing":["tokenizer.json","weights (*.safetensors)"]`},
 		{"DELETE", "/hearth/models", `{"model":"org/little"}`, 409, `a program has it loaded","type":"invalid_request_error","param":"model","code":"model_in_use"`},
