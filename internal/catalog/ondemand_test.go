@@ -452,7 +452,7 @@ func TestCrowd(t *testing.T) {
 		lasts, pace = *crowdFor, 1
 	}
 	c, _ := demands(t, copied(t, "a", "b", "c"), 4, 0)
-	c.List()
+	c.List(t.Context())
 	one := c.Main().Weights().holding.Use() // they are all the same
 	for _, e := range c.found {
 		e.state, e.step, e.need = one.State, one.Scratch, one.Sum()
