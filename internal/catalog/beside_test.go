@@ -23,8 +23,8 @@ const small0 = `{"model_type": "qwen3", "hidden_size": 1024, "num_hidden_layers"
 	"num_key_value_heads": 8, "head_dim": 128, "rms_norm_eps": 1e-6, "rope_theta": 1000000, "vocab_size": 151936, "max_position_embeddings": 4096,
 	"tie_word_embeddings": true, "quantization": {"bits": 4, "group_size": 64}}`
 
-// TestBeside: a loaded model decodes as fast beside two idle ones as alone. The same model decodes in both halves of a pair, which
-// take turns in coming first.
+// TestBeside: a loaded model decodes as fast beside two idle ones as alone. The same model decodes in both halves of a pair,
+// which take turns in coming first.
 func TestBeside(t *testing.T) {
 	if *besidePairs == 0 {
 		t.Skip("run by hand: make beside")
