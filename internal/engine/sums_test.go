@@ -7,16 +7,32 @@ import (
 )
 
 // notSummed are the figures that the sum of two engines takes from the first: no amounts, or those of one folder and one device.
-var notSummed = []string{"Context", "Cache.Disk.Dir", "Cache.Disk.Quota", "Device.Limit"}
+var notSummed = []string{"Context", "PageTokens", "Page", "Cache.Disk.Dir", "Cache.Disk.Quota", "Device.Limit"}
 
 // once are the figures that AddCounts leaves alone: those of the moment.
-var once = []string{"Running", "Waiting", "PagesUsed", "Used", "Budget", "Step", "Stuck", "Device.Active", "Device.Peak", "Device.Cache",
+var once = []string{"Running", "Waiting", "PagesUsed", "Used", "Budget", "Step", "Stuck", "Lack", "Device.Active", "Device.Peak", "Device.Cache",
 	"Cache.Enabled", "Cache.Entries", "Cache.Bytes", "Cache.Idle", "Cache.Sessions", "Cache.Disk.Entries", "Cache.Disk.Bytes"}
 
 // leaves calls f for every number, text and flag in v, with its path.
 func leaves(v reflect.Value, path string, f func(path string, v reflect.Value)) {
-	if v.Kind() != reflect.Struct {
+	switch v.Kind() {
+	case reflect.Struct:
+	case reflect.Pointer:
+		if v.IsNil() && v.CanSet() {
+			v.Set(reflect.New(v.Type().Elem()))
+		}
+		if !v.IsNil() {
+			leaves(v.Elem(), path, f)
+			return
+		}
+		fallthrough
+	default:
 		f(path, v)
+		return
+	case reflect.Array:
+		for i := range v.Len() {
+			leaves(v.Index(i), path, f)
+		}
 		return
 	}
 	for i := range v.NumField() {
@@ -34,6 +50,8 @@ func fill(t *testing.T, v reflect.Value) {
 		switch {
 		case v.CanInt():
 			v.SetInt(3)
+		case v.CanUint():
+			v.SetUint(3)
 		case v.CanFloat():
 			v.SetFloat(3)
 		case v.Kind() == reflect.Bool:
