@@ -147,7 +147,7 @@ func TestManageServer(t *testing.T) {
 		{"ps", `other +chat +loaded +8192 +[0-9]+ MiB +0 +in (1h0m0s|59m[0-9]+s) +` + p.url},
 		{"ps --json", `"id": "other"`},
 		{"stop org/little", `org/little stays loaded while the server runs`},
-		{"load half", `model "half" is only half-downloaded in .*half: tokenizer.json`},
+		{"load half", `model: "half" is only half-downloaded in .*half: tokenizer.json`},
 		{"load othr", `othr`},
 		{"load other --keep-alive soon", `keep_alive: expected seconds or a time such as`},
 	} {

@@ -43,7 +43,9 @@ func TestSoak(t *testing.T) {
 		"--store-dir", t.TempDir(), "--enable-metrics")
 	c := newClients(s.URL, all, want)
 	for i := range all { // what is made once is made before anything is counted
-		c.check(t.Context(), i)
+		if err := c.check(t.Context(), i); err != nil {
+			t.Fatal(err)
+		}
 	}
 	before := c.held(t, s.PID)
 
