@@ -3,11 +3,7 @@
 // files through it. It knows no protocol and no model.
 package access
 
-import (
-	"context"
-	"slices"
-	"strings"
-)
+import "context"
 
 // Client is who asks: the holder of a key, or whoever there is where none is asked for.
 type Client struct {
@@ -27,22 +23,6 @@ type Limits struct {
 	Background  bool     // all its requests let others go first
 	PerMinute   int      // requests a minute; 0: as the server has it
 	MaxRequests int      // at a time; 0: as the server has it
-}
-
-// May reports whether a model that is called so may be used.
-func (l *Limits) May(names ...string) bool {
-	return len(l.Models) == 0 || slices.ContainsFunc(names, func(name string) bool {
-		return slices.ContainsFunc(l.Models, func(pattern string) bool { return fits(pattern, name) })
-	})
-}
-
-// fits compares with a pattern, in which one * stands for any text, the empty one included.
-func fits(pattern, s string) bool {
-	before, after, star := strings.Cut(pattern, "*")
-	if !star {
-		return pattern == s
-	}
-	return len(s) >= len(before)+len(after) && strings.HasPrefix(s, before) && strings.HasSuffix(s, after)
 }
 
 type clientKey struct{}

@@ -205,9 +205,6 @@ const (
 	wordsThereAre = wordModels + ", " + wordRate + ", " + wordRequests + ", " + wordPriority + " or " + wordCreated
 )
 
-// mostCount is the most that a number of a key may be: see mostRate.
-const mostCount = mostRate
-
 // set reads a word of the form name=value.
 func (k *Key) set(word string) error {
 	name, value, ok := strings.Cut(word, "=")
@@ -224,8 +221,8 @@ func (k *Key) set(word string) error {
 		}
 	case wordRate, wordRequests:
 		n, err := strconv.Atoi(value)
-		if err != nil || n < 1 || n > mostCount {
-			return fmt.Errorf("%s: want a whole number from 1 to %d", name, mostCount)
+		if err != nil || n < 1 || n > mostRate {
+			return fmt.Errorf("%s: want a whole number from 1 to %d", name, mostRate)
 		}
 		if name == wordRate {
 			k.PerMinute = n

@@ -99,26 +99,6 @@ func TestWords(t *testing.T) {
 	}
 }
 
-func TestMay(t *testing.T) {
-	for _, tc := range []struct {
-		models []string
-		names  []string
-		want   bool
-	}{
-		{nil, []string{"any"}, true},
-		{[]string{"demo"}, []string{"demo"}, true},
-		{[]string{"demo"}, []string{"demos"}, false},
-		{[]string{"org/*"}, []string{"x", "org/m"}, true},
-		{[]string{"*-4bit"}, []string{"m-8bit"}, false},
-		{[]string{"aa*aa"}, []string{"aaa"}, false},
-		{[]string{"*"}, []string{""}, true},
-	} {
-		if got := (&Limits{Models: tc.models}).May(tc.names...); got != tc.want {
-			t.Errorf("%q of %q: %t", tc.models, tc.names, got)
-		}
-	}
-}
-
 // Keys change while they are used, and a server that has asked for keys goes on asking when there are none left.
 func TestReplace(t *testing.T) {
 	a, b := PlainKey("a"), PlainKey("b")

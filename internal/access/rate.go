@@ -26,7 +26,8 @@ type bucket struct {
 }
 
 const (
-	// mostRate is the most requests a minute that a limit can be: the parts of a bucket fit into 63 bits, twice.
+	// mostRate is the most requests a minute that a limit can be, and the most of any number of a key: the parts of a bucket fit
+	// into 63 bits, twice.
 	mostRate = 1 << 26
 	// mostBuckets bounds the clients that are told apart. Those beyond share a bucket.
 	mostBuckets = 1 << 16

@@ -240,11 +240,16 @@ func (c *Catalog) List(ctx context.Context) []chat.Model {
 // mayUse is nil if the client of ctx may use the model. It is asked before anything is loaded.
 func (e *Entry) mayUse(ctx context.Context) error {
 	client := access.From(ctx)
-	if client.May(e.names.exact...) {
+	if allowed(client.Models, e.names.exact) {
 		return nil
 	}
 	return &chat.Error{Kind: chat.Forbidden, Param: "model", Code: "model_not_allowed",
 		Msg: fmt.Sprintf("the key %s may not use the model %s; it may use %s (models= of its line in the file of keys)", shown(client.Name), shown(e.ID()), strings.Join(client.Models, ", "))}
+}
+
+// allowed reports whether a model with such names is one of those that patterns name; none: all are.
+func allowed(patterns, names []string) bool {
+	return len(patterns) == 0 || slices.ContainsFunc(names, func(name string) bool { return matchAny(patterns, name) })
 }
 
 // all are the models that can be served.

@@ -567,3 +567,24 @@ func TestContextAsked(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A key names the models that it may use, with at most one star each.
+func TestMayUse(t *testing.T) {
+	for _, tc := range []struct {
+		models []string
+		names  []string
+		want   bool
+	}{
+		{nil, []string{"any"}, true},
+		{[]string{"demo"}, []string{"demo"}, true},
+		{[]string{"demo"}, []string{"demos"}, false},
+		{[]string{"org/*"}, []string{"x", "org/m"}, true},
+		{[]string{"*-4bit"}, []string{"m-8bit"}, false},
+		{[]string{"aa*aa"}, []string{"aaa"}, false},
+		{[]string{"*"}, []string{""}, true},
+	} {
+		if got := allowed(tc.models, tc.names); got != tc.want {
+			t.Errorf("%q of %q: %t", tc.models, tc.names, got)
+		}
+	}
+}

@@ -262,16 +262,22 @@ func TestOnDemand(t *testing.T) {
 	}
 }
 
-// The least recently used model goes for another one, never one in use, and never that of the command line.
-func TestRoom(t *testing.T) {
-	c, forward := demands(t, copied(t, "a", "b", "c"), 2, 0)
-	for _, name := range []string{"a", "b", "a"} {
+// inTurn asks models one after the other, a second apart, and comes back when nobody uses any.
+func inTurn(t *testing.T, c *Catalog, forward func(time.Duration), names ...string) {
+	t.Helper()
+	for _, name := range names {
 		if _, err := say(t, c, name, nil); err != nil {
 			t.Fatal(err)
 		}
 		until(t, "its request has ended", func() bool { return row(t, c, name).Users == 0 })
 		forward(time.Second)
 	}
+}
+
+// The least recently used model goes for another one, never one in use, and never that of the command line.
+func TestRoom(t *testing.T) {
+	c, forward := demands(t, copied(t, "a", "b", "c"), 2, 0)
+	inTurn(t, c, forward, "a", "b", "a")
 	if _, err := say(t, c, "c", nil); err != nil {
 		t.Fatal(err)
 	}

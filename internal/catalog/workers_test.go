@@ -406,13 +406,7 @@ func TestApartShares(t *testing.T) {
 	if h := held("demo"); h.Weights == 0 || h.Scratch == 0 || !h.Pinned {
 		t.Errorf("the main model has %+v", h)
 	}
-	for _, name := range []string{"a", "b", "a"} {
-		if _, err := say(t, c, name, nil); err != nil {
-			t.Fatal(err)
-		}
-		until(t, "its request has ended", func() bool { return row(t, c, name).Users == 0 })
-		forward(time.Second)
-	}
+	inTurn(t, c, forward, "a", "b", "a")
 	if _, err := say(t, c, "c", nil); err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,7 @@
-// Package server is the HTTP front of hearth: it mounts the protocols it is given behind a request log, panic recovery,
-// the Host and Origin checks, CORS and the key check, answers /health and /, and drains on shutdown. Package cli builds
-// it and brings the listeners. What goes wrong here is answered in the shape of the protocol the caller speaks; it never
-// looks into bodies.
+// Package server is the HTTP front of hearth: it mounts the protocols it is given behind a request log, panic recovery, the Host
+// and Origin checks, CORS, the key check and the limits of clients, answers /, the probes, /metrics, and what manages models,
+// caches, requests and MCP servers, and drains on shutdown. Package cli builds it and brings the listeners. What goes wrong here
+// is answered in the shape of the protocol the caller speaks; it never looks into bodies of protocols.
 package server
 
 import (
