@@ -139,7 +139,19 @@ type Share struct {
 // Ask gives a share that nobody uses yet, as soon as there is memory for it. Errors: *ShortError where there never will be,
 // ctx's.
 func (m *Machine) Ask(ctx context.Context, c Claim) (*Share, error) {
-	s := &Share{m: m, claim: c, use: c.Use}
+	return m.ask(ctx, &Share{m: m, claim: c, use: c.Use})
+}
+
+// AskToUse is Ask and Share.Begin in one: between the two the share would be idle, and others could have it go.
+func (m *Machine) AskToUse(ctx context.Context, c Claim) (s *Share, end func(), err error) {
+	if s, err = m.ask(ctx, &Share{m: m, claim: c, use: c.Use, users: 1}); err != nil {
+		return nil, nil, err
+	}
+	return s, s.end, nil
+}
+
+func (m *Machine) ask(ctx context.Context, s *Share) (*Share, error) {
+	c := &s.claim
 	for waiting := false; ; waiting = true {
 		m.mu.Lock()
 		if waiting {
@@ -409,12 +421,21 @@ func (s *Share) Begin() (end func(), ok bool) {
 	}
 	s.users++
 	s.touch()
-	return func() {
-		s.change(func() {
-			s.users--
-			s.touch()
-		})
-	}, true
+	return s.end, true
+}
+
+func (s *Share) end() {
+	s.change(func() {
+		s.users--
+		s.touch()
+	})
+}
+
+// Going reports that the model has been told to unload, or has gone.
+func (s *Share) Going() bool {
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	return s.gone
 }
 
 // touch makes s the one used last.

@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "rewrite the expected outputs in testdat
 //	machine total=N [reserve=N] [available=N] [private=N]
 //	memory [available=N] [private=N]    what the machine says from now on
 //	device NAME N     a device of that name can use N MiB
-//	load NAME [weights=N] [state=N] [step=N] [pinned] [on=DEVICE] [apart]
+//	load NAME [weights=N] [state=N] [step=N] [pinned] [on=DEVICE] [apart] [used]
 //	                  says yes, or why not; who has to wait is loaded as soon as it can be
 //	cancel NAME       it does not want to be loaded any more
 //	use NAME / end NAME   somebody uses it, and has done
@@ -153,7 +153,7 @@ func (sc *script) do(words []string) {
 	case "memory":
 		sc.available, sc.private = arg["available"], arg["private"]
 	case "load":
-		sc.load(Claim{Name: name, Use: use, Pinned: arg["pinned"] > 0, Device: device, Apart: arg["apart"] > 0})
+		sc.load(Claim{Name: name, Use: use, Pinned: arg["pinned"] > 0, Device: device, Apart: arg["apart"] > 0}, arg["used"] > 0)
 	case "device":
 		sc.m.SetDevice(name, sc.mib(words[2]))
 	case "cancel":
@@ -221,7 +221,7 @@ func (sc *script) mib(text string) int64 {
 	return n << 20
 }
 
-func (sc *script) load(c Claim) {
+func (sc *script) load(c Claim, used bool) {
 	ctx, cancel := context.WithCancel(sc.t.Context())
 	name := c.Name
 	sc.cancel[name] = cancel
@@ -230,7 +230,16 @@ func (sc *script) load(c Claim) {
 	c.Wake = func() { sc.print("wake %s", name) }
 	done := false
 	go func() {
-		s, err := sc.m.Ask(ctx, c)
+		var s *Share
+		var err error
+		if used {
+			var end func()
+			if s, end, err = sc.m.AskToUse(ctx, c); err == nil {
+				sc.ends[name] = append(sc.ends[name], end)
+			}
+		} else {
+			s, err = sc.m.Ask(ctx, c)
+		}
 		var short *ShortError
 		switch {
 		case errors.As(err, &short):

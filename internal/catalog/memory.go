@@ -136,10 +136,10 @@ func (b Backends) ask(src *Source, c budget.Claim) (*budget.Share, error) {
 	ctx, cancel := context.WithTimeout(d.ctx, askTime)
 	defer cancel()
 	c.State, c.Scratch, c.Unload = max(c.State, d.state), max(c.Scratch, d.step), d.unload
-	share, err := b.Memory.Ask(ctx, c)
+	share, end, err := b.Memory.AskToUse(ctx, c) // it is not idle while it is loaded
 	switch {
 	case err == nil:
-		d.end, _ = share.Begin() // it is not idle while it is loaded
+		d.end = end
 	case d.ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
 		err = errNoRoom
 	}

@@ -369,11 +369,12 @@ func (m *resident) share() *budget.Share {
 	return m.weights.holding.share
 }
 
-// evict unloads a model whose memory is needed, and that the budget has seen without users.
+// evict unloads a model whose memory is needed, and that the budget has seen without users. By the time it is called that may
+// have gone for another reason, and be back.
 func (c *Catalog) evict(e *Entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e.phase == resides && !c.closed {
+	if e.phase == resides && !c.closed && e.share.Going() {
 		c.dismiss(e)
 	}
 }

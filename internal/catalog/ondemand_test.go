@@ -641,3 +641,21 @@ func TestOnDemandKeeps(t *testing.T) {
 		})
 	}
 }
+
+// A model that was told to go, has gone for another reason and is back stays: the late word was not for what is there now.
+func TestLateEviction(t *testing.T) {
+	c, _ := demands(t, copied(t, "a"), 1, 0)
+	ctx, cancel := context.WithCancel(t.Context())
+	g, err := c.Open(ctx, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.evict(c.found[0])
+	if state := row(t, c, "a").State; state != "loaded" {
+		t.Errorf("it is %s", state)
+	}
+	if err := hello(ctx, g); err != nil {
+		t.Error(err)
+	}
+	cancel()
+}
