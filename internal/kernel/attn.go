@@ -20,9 +20,10 @@ type Attn struct {
 	Cap               float32   // scores become Cap·tanh(score/Cap); 0: none
 	Half              bool      // queries and weights rounded to bfloat16: see HalfAttention
 	Codes             bool      // queries and weights as whole numbers that codes are multiplied by: see CodeAttention
+	Fixed             bool      // queries, keys, weights and values as whole numbers: see FixedAttention
 	lo, hi            []int     // what a row sees
-	q                 []float32 // [rows·Heads][pad16(KDim)]; with Half the first half of them, twice as many, with Codes the parts of query
-	factors           []float32 // [rows·Heads][1+KDim/codeGroup] with Codes: see query
+	q                 []float32 // [rows·Heads][pad16(KDim)]; with Half or Fixed the first half of them, twice as many, with Codes the parts of query
+	factors           []float32 // [rows·Heads][1+KDim/codeGroup] with Codes: see query; [rows·Heads] with Fixed
 	max, sum          []float32 // [rows·Heads]
 	acc               []float32 // [rows·Heads][pad16(VDim)]
 }
@@ -43,6 +44,9 @@ func (a *Attn) Reset(rows int) {
 	a.max, a.sum = grow(a.max, n), grow(a.sum, n)
 	if a.Codes {
 		a.factors = grow(a.factors, n*(1+a.KDim/codeGroup))
+	}
+	if a.Fixed {
+		a.factors = grow(a.factors, n)
 	}
 	a.q, a.acc = growAligned(a.q, n*pad16(a.KDim)), growAligned(a.acc, n*pad16(a.VDim))
 	a.Restart()
@@ -74,6 +78,10 @@ func (a *Attn) SetRow(row int, q []float32, lo, hi int) {
 			a.setCodes(row*a.Heads+h, q[h*a.KDim:][:a.KDim])
 			continue
 		}
+		if a.Fixed {
+			a.setFixed(row*a.Heads+h, q[h*a.KDim:][:a.KDim])
+			continue
+		}
 		to := a.q[(row*a.Heads+h)*pad:][:pad]
 		clear(to[copy(to, q[h*a.KDim:][:a.KDim]):])
 	}
@@ -85,12 +93,12 @@ func (a *Attn) SetRow(row int, q []float32, lo, hi int) {
 //
 // Keys and values are seen as Rows.Get reads them. Per tile and query: scores in eight lanes (reduceScore), with AVX-512 in
 // sixteen; new maximum; earlier sums scaled by exp(old-new); weights exp(score-max); values added position by position. With
-// Half it is what attn_half.go says, with Codes what attn_codes.go does.
+// Half it is what attn_half.go says, with Codes what attn_codes.go does, with Fixed what attn_fixed.go does.
 func Attend(a *Attn, w *AttnSpace, k, v *Rows, base, from, to int) {
 	if from >= to {
 		return
 	}
-	if a.Half && !(halfRows(k) && halfRows(v)) || a.Codes && !(codeRows(k) && codeRows(v)) || base%AttnTile != 0 || from < base || k.Width != a.KDim || v.Width != a.VDim ||
+	if a.Half && !(halfRows(k) && halfRows(v)) || a.Codes && !(codeRows(k) && codeRows(v)) || a.Fixed && !(fixedRows(k) && fixedRows(v)) || base%AttnTile != 0 || from < base || k.Width != a.KDim || v.Width != a.VDim ||
 		len(k.Data) < (to-base-1)*k.Stride+k.RowBytes() || len(v.Data) < (to-base-1)*v.Stride+v.RowBytes() {
 		panic(fmt.Sprintf("kernel: attend [%d,%d) over a run at %d with %d bytes of keys and %d of values", from, to, base, len(k.Data), len(v.Data)))
 	}
@@ -125,12 +133,18 @@ func (a *Attn) tile(w *AttnSpace, k, v *Rows, base, t, from, to int) {
 			mask(w.s[((r-r0)*a.Heads+h)*AttnTile:][:AttnTile], lo, hi)
 		}
 	}
-	if a.Codes {
+	switch {
+	case a.Codes:
 		w.growWeights(n, a.VDim/codeGroup)
 		if !a.codeSoftmaxAsm(w, v, t-base, q0, n, scale*log2e) {
 			a.codeSoftmax(w, v, t-base, from, to, q0, n, scale*log2e)
 		}
-	} else {
+	case a.Fixed:
+		w.p, w.f = growAligned(w.p, n*AttnTile/2), growAligned(w.f, n)
+		if !a.fixedSoftmaxAsm(w, v, t-base, q0, n, scale*log2e) {
+			a.fixedSoftmax(w, v, t-base, from, to, q0, n, scale*log2e)
+		}
+	default:
 		a.softmax(w.s, a.max[q0:][:n], a.sum[q0:][:n], acc, vpad, scale)
 	}
 	next := w.Next
@@ -145,6 +159,12 @@ func (a *Attn) scores(w *AttnSpace, k, v *Rows, at, from, to, q0, n int) {
 	if a.Codes {
 		if !w.codeScoresAsm(a, k, v, at, from, to, q0, n) {
 			w.codeScores(a, k, at, from, to, q0, n)
+		}
+		return
+	}
+	if a.Fixed {
+		if !w.fixedScoresAsm(a, k, v, at, from, to, q0, n) {
+			w.fixedScores(a, k, at, from, to, q0, n)
 		}
 		return
 	}
@@ -176,6 +196,10 @@ func (a *Attn) values(w *AttnSpace, v *Rows, next []byte, at, from, to, t, r0, r
 	case a.Codes:
 		if q0, n := r0*a.Heads, (r1-r0)*a.Heads; !a.codeValuesAsm(w, v, next, at, q0, n) {
 			a.codeValues(w, v, at, from, to, q0, n)
+		}
+	case a.Fixed:
+		if q0, n := r0*a.Heads, (r1-r0)*a.Heads; !a.fixedValuesAsm(w, v, next, at, q0, n) {
+			a.fixedValues(w, v, at, from, to, q0, n)
 		}
 	case a.Half:
 		if !a.halfValuesAsm(w, v, next, at, from, to, t, r0, r1) {
@@ -233,7 +257,7 @@ func (a *Attn) Merge(b *Attn) {
 }
 
 // log2 reports weights that are powers of 2, not of e.
-func (a *Attn) log2() bool { return a.Half || a.Codes }
+func (a *Attn) log2() bool { return a.Half || a.Codes || a.Fixed }
 
 // power is e to x, or 2 to it.
 func (a *Attn) power(x float32) float32 {

@@ -163,6 +163,7 @@ func BenchmarkAttend(b *testing.B) {
 type benchCache struct {
 	CacheType
 	half, codes bool
+	fixed       bool
 }
 
 func (c benchCache) String() string {
@@ -171,11 +172,14 @@ func (c benchCache) String() string {
 		return "half"
 	case c.codes:
 		return "codes"
+	case c.fixed:
+		return "fixed"
 	}
 	return c.CacheType.String()
 }
 
-var benchCaches = []benchCache{{CacheType: CacheBF16}, {CacheType: CacheBF16, half: true}, {CacheType: CacheQ8}, {CacheType: CacheQ8, codes: true}}
+var benchCaches = []benchCache{{CacheType: CacheBF16}, {CacheType: CacheBF16, half: true}, {CacheType: CacheBF16, fixed: true},
+	{CacheType: CacheQ8}, {CacheType: CacheQ8, codes: true}}
 
 // canHalf skips a benchmark that this machine has not.
 func canHalf(b *testing.B, r *Rows) bool {
@@ -193,6 +197,14 @@ func canCodes(b *testing.B, r *Rows) bool {
 	return true
 }
 
+// canFixed likewise.
+func canFixed(b *testing.B, r *Rows) bool {
+	if !FixedAttention(r, r) {
+		b.Skip("no products of 16-bit numbers in vectors of 32, or faster ones of bfloat16 numbers")
+	}
+	return true
+}
+
 // BenchmarkAttendRows reports arithmetic of a block of rows of two heads: two operations per number of a key and of a value.
 func BenchmarkAttendRows(b *testing.B) {
 	const n = 4096
@@ -202,6 +214,7 @@ func BenchmarkAttendRows(b *testing.B) {
 				b.Run(fmt.Sprintf("%v/dim=%d/rows=%d", t, dim, rows), func(b *testing.B) {
 					c := randomAttn(rand.New(rand.NewPCG(3, 9)), t.CacheType, n, rows, 2, dim, dim)
 					c.half, c.codes = t.half && canHalf(b, &c.k), t.codes && canCodes(b, &c.k)
+					c.fixed = t.fixed && canFixed(b, &c.k)
 					b.ReportMetric(float64(n*rows*2*4*dim)/benchAttend(b, c).Seconds()/1e9, "best-GFLOP/s")
 				})
 			}
@@ -256,6 +269,7 @@ func benchDeep(b *testing.B, t benchCache, heads int) {
 		}
 	}
 	a, q := Attn{Heads: heads, KDim: dim, VDim: dim, Scale: 0.1, Half: t.half && canHalf(b, &row), Codes: t.codes && canCodes(b, &row)}, randomFloats(r, heads*dim)
+	a.Fixed = t.fixed && canFixed(b, &row)
 	var w AttnSpace
 	var rates []float64
 	for b.Loop() {

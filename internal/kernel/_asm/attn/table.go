@@ -35,6 +35,7 @@ func goTable() []byte {
 	}
 	halfTable(&b)
 	codeTable(&b)
+	fixedTable(&b)
 	return b.Bytes()
 }
 
@@ -59,6 +60,18 @@ func codeTable(b *bytes.Buffer) {
 	rowsOf(b, "codeArgs", "CodeValueRows", "attnCodeValueRows%dAVX512", codeQueries)
 	for _, name := range []string{"Scales", "Query", "Keys", "Lines", "Softmax1", "Softmax2", "Softmax4"} {
 		fmt.Fprintf(b, "\n//go:noescape\nfunc attnCode%sAVX512(x *codeArgs)\n", name)
+	}
+}
+
+// fixedTable declares those on bfloat16 numbers as whole ones.
+func fixedTable(b *bytes.Buffer) {
+	fmt.Fprintf(b, "\n// What the routines on whole numbers take together at most: rows of sums, and queries of rows as they are stored.\nconst fixedTogether, fixedQueries = %d, %d\n", fixedRows, fixedQueries)
+	rowsOf(b, "fixedArgs", "FixedScores", "attnFixedScores%dAVX512", fixedRows)
+	rowsOf(b, "fixedArgs", "FixedValues", "attnFixedValues%dAVX512", fixedRows)
+	rowsOf(b, "fixedArgs", "FixedScoreRows", "attnFixedScoreRows%dAVX512", fixedQueries)
+	rowsOf(b, "fixedArgs", "FixedValueRows", "attnFixedValueRows%dAVX512", fixedQueries)
+	for _, name := range []string{"Steps", "Query", "Keys", "Lines", "Softmax1", "Softmax2", "Softmax4"} {
+		fmt.Fprintf(b, "\n//go:noescape\nfunc attnFixed%sAVX512(x *fixedArgs)\n", name)
 	}
 }
 
