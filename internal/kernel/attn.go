@@ -20,10 +20,10 @@ type Attn struct {
 	Cap               float32   // scores become Cap·tanh(score/Cap); 0: none
 	Half              bool      // queries and weights rounded to bfloat16: see HalfAttention
 	Codes             bool      // queries and weights as whole numbers that codes are multiplied by: see CodeAttention
-	Fixed             bool      // queries, keys, weights and values as whole numbers: see FixedAttention
+	I16               bool      // queries and weights as whole numbers, as CacheI16 keeps keys and values: see attn_i16.go
 	lo, hi            []int     // what a row sees
-	q                 []float32 // [rows·Heads][pad16(KDim)]; with Half or Fixed the first half of them, twice as many, with Codes the parts of query
-	factors           []float32 // [rows·Heads][1+KDim/codeGroup] with Codes: see query; [rows·Heads] with Fixed
+	q                 []float32 // [rows·Heads][pad16(KDim)]; with Half or I16 the first half of them, twice as many, with Codes the parts of query
+	factors           []float32 // [rows·Heads][1+KDim/codeGroup] with Codes: see query; [rows·Heads] with I16
 	max, sum          []float32 // [rows·Heads]
 	acc               []float32 // [rows·Heads][pad16(VDim)]
 }
@@ -45,7 +45,7 @@ func (a *Attn) Reset(rows int) {
 	if a.Codes {
 		a.factors = grow(a.factors, n*(1+a.KDim/codeGroup))
 	}
-	if a.Fixed {
+	if a.I16 {
 		a.factors = grow(a.factors, n)
 	}
 	a.q, a.acc = growAligned(a.q, n*pad16(a.KDim)), growAligned(a.acc, n*pad16(a.VDim))
@@ -78,8 +78,8 @@ func (a *Attn) SetRow(row int, q []float32, lo, hi int) {
 			a.setCodes(row*a.Heads+h, q[h*a.KDim:][:a.KDim])
 			continue
 		}
-		if a.Fixed {
-			a.setFixed(row*a.Heads+h, q[h*a.KDim:][:a.KDim])
+		if a.I16 {
+			a.setI16(row*a.Heads+h, q[h*a.KDim:][:a.KDim])
 			continue
 		}
 		to := a.q[(row*a.Heads+h)*pad:][:pad]
@@ -93,12 +93,12 @@ func (a *Attn) SetRow(row int, q []float32, lo, hi int) {
 //
 // Keys and values are seen as Rows.Get reads them. Per tile and query: scores in eight lanes (reduceScore), with AVX-512 in
 // sixteen; new maximum; earlier sums scaled by exp(old-new); weights exp(score-max); values added position by position. With
-// Half it is what attn_half.go says, with Codes what attn_codes.go does, with Fixed what attn_fixed.go does.
+// Half it is what attn_half.go says, with Codes what attn_codes.go does, with I16 what attn_i16.go does.
 func Attend(a *Attn, w *AttnSpace, k, v *Rows, base, from, to int) {
 	if from >= to {
 		return
 	}
-	if a.Half && !(halfRows(k) && halfRows(v)) || a.Codes && !(codeRows(k) && codeRows(v)) || a.Fixed && !(fixedRows(k) && fixedRows(v)) || base%AttnTile != 0 || from < base || k.Width != a.KDim || v.Width != a.VDim ||
+	if a.Half && !(halfRows(k) && halfRows(v)) || a.Codes && !(codeRows(k) && codeRows(v)) || a.I16 != (k.Type == CacheI16) || a.I16 != (v.Type == CacheI16) || base%AttnTile != 0 || from < base || k.Width != a.KDim || v.Width != a.VDim ||
 		len(k.Data) < (to-base-1)*k.Stride+k.RowBytes() || len(v.Data) < (to-base-1)*v.Stride+v.RowBytes() {
 		panic(fmt.Sprintf("kernel: attend [%d,%d) over a run at %d with %d bytes of keys and %d of values", from, to, base, len(k.Data), len(v.Data)))
 	}
@@ -139,10 +139,10 @@ func (a *Attn) tile(w *AttnSpace, k, v *Rows, base, t, from, to int) {
 		if !a.codeSoftmaxAsm(w, v, t-base, q0, n, scale*log2e) {
 			a.codeSoftmax(w, v, t-base, from, to, q0, n, scale*log2e)
 		}
-	case a.Fixed:
+	case a.I16:
 		w.p, w.f = growAligned(w.p, n*AttnTile/2), growAligned(w.f, n)
-		if !a.fixedSoftmaxAsm(w, v, t-base, q0, n, scale*log2e) {
-			a.fixedSoftmax(w, v, t-base, from, to, q0, n, scale*log2e)
+		if !a.i16SoftmaxAsm(w, v, t-base, q0, n, scale*log2e) {
+			a.i16Softmax(w, v, t-base, q0, n, scale*log2e)
 		}
 	default:
 		a.softmax(w.s, a.max[q0:][:n], a.sum[q0:][:n], acc, vpad, scale)
@@ -162,9 +162,9 @@ func (a *Attn) scores(w *AttnSpace, k, v *Rows, at, from, to, q0, n int) {
 		}
 		return
 	}
-	if a.Fixed {
-		if !w.fixedScoresAsm(a, k, v, at, from, to, q0, n) {
-			w.fixedScores(a, k, at, from, to, q0, n)
+	if a.I16 {
+		if !w.i16ScoresAsm(a, k, v, at, from, to, q0, n) {
+			w.i16Scores(a, k, at, from, to, q0, n)
 		}
 		return
 	}
@@ -197,9 +197,9 @@ func (a *Attn) values(w *AttnSpace, v *Rows, next []byte, at, from, to, t, r0, r
 		if q0, n := r0*a.Heads, (r1-r0)*a.Heads; !a.codeValuesAsm(w, v, next, at, q0, n) {
 			a.codeValues(w, v, at, from, to, q0, n)
 		}
-	case a.Fixed:
-		if q0, n := r0*a.Heads, (r1-r0)*a.Heads; !a.fixedValuesAsm(w, v, next, at, q0, n) {
-			a.fixedValues(w, v, at, from, to, q0, n)
+	case a.I16:
+		if q0, n := r0*a.Heads, (r1-r0)*a.Heads; !a.i16ValuesAsm(w, v, next, at, q0, n) {
+			a.i16Values(w, v, at, from, to, q0, n)
 		}
 	case a.Half:
 		if !a.halfValuesAsm(w, v, next, at, from, to, t, r0, r1) {
@@ -257,7 +257,7 @@ func (a *Attn) Merge(b *Attn) {
 }
 
 // log2 reports weights that are powers of 2, not of e.
-func (a *Attn) log2() bool { return a.Half || a.Codes || a.Fixed }
+func (a *Attn) log2() bool { return a.Half || a.Codes || a.I16 }
 
 // power is e to x, or 2 to it.
 func (a *Attn) power(x float32) float32 {

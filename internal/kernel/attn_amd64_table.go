@@ -883,145 +883,145 @@ func attnCodeSoftmax2AVX512(x *codeArgs)
 func attnCodeSoftmax4AVX512(x *codeArgs)
 
 // What the routines on whole numbers take together at most: rows of sums, and queries of rows as they are stored.
-const fixedTogether, fixedQueries = 6, 4
+const i16Together, i16Queries = 6, 4
 
-func callFixedScores(rows int, x *fixedArgs) {
+func callI16Scores(rows int, x *i16Args) {
 	switch rows {
 	case 1:
-		attnFixedScores1AVX512(x)
+		attnI16Scores1AVX512(x)
 	case 2:
-		attnFixedScores2AVX512(x)
+		attnI16Scores2AVX512(x)
 	case 3:
-		attnFixedScores3AVX512(x)
+		attnI16Scores3AVX512(x)
 	case 4:
-		attnFixedScores4AVX512(x)
+		attnI16Scores4AVX512(x)
 	case 5:
-		attnFixedScores5AVX512(x)
+		attnI16Scores5AVX512(x)
 	case 6:
-		attnFixedScores6AVX512(x)
+		attnI16Scores6AVX512(x)
 	}
 }
 
 //go:noescape
-func attnFixedScores1AVX512(x *fixedArgs)
+func attnI16Scores1AVX512(x *i16Args)
 
 //go:noescape
-func attnFixedScores2AVX512(x *fixedArgs)
+func attnI16Scores2AVX512(x *i16Args)
 
 //go:noescape
-func attnFixedScores3AVX512(x *fixedArgs)
+func attnI16Scores3AVX512(x *i16Args)
 
 //go:noescape
-func attnFixedScores4AVX512(x *fixedArgs)
+func attnI16Scores4AVX512(x *i16Args)
 
 //go:noescape
-func attnFixedScores5AVX512(x *fixedArgs)
+func attnI16Scores5AVX512(x *i16Args)
 
 //go:noescape
-func attnFixedScores6AVX512(x *fixedArgs)
+func attnI16Scores6AVX512(x *i16Args)
 
-func callFixedValues(rows int, x *fixedArgs) {
+func callI16Values(rows int, x *i16Args) {
 	switch rows {
 	case 1:
-		attnFixedValues1AVX512(x)
+		attnI16Values1AVX512(x)
 	case 2:
-		attnFixedValues2AVX512(x)
+		attnI16Values2AVX512(x)
 	case 3:
-		attnFixedValues3AVX512(x)
+		attnI16Values3AVX512(x)
 	case 4:
-		attnFixedValues4AVX512(x)
+		attnI16Values4AVX512(x)
 	case 5:
-		attnFixedValues5AVX512(x)
+		attnI16Values5AVX512(x)
 	case 6:
-		attnFixedValues6AVX512(x)
+		attnI16Values6AVX512(x)
 	}
 }
 
 //go:noescape
-func attnFixedValues1AVX512(x *fixedArgs)
+func attnI16Values1AVX512(x *i16Args)
 
 //go:noescape
-func attnFixedValues2AVX512(x *fixedArgs)
+func attnI16Values2AVX512(x *i16Args)
 
 //go:noescape
-func attnFixedValues3AVX512(x *fixedArgs)
+func attnI16Values3AVX512(x *i16Args)
 
 //go:noescape
-func attnFixedValues4AVX512(x *fixedArgs)
+func attnI16Values4AVX512(x *i16Args)
 
 //go:noescape
-func attnFixedValues5AVX512(x *fixedArgs)
+func attnI16Values5AVX512(x *i16Args)
 
 //go:noescape
-func attnFixedValues6AVX512(x *fixedArgs)
+func attnI16Values6AVX512(x *i16Args)
 
-func callFixedScoreRows(rows int, x *fixedArgs) {
+func callI16ScoreRows(rows int, x *i16Args) {
 	switch rows {
 	case 1:
-		attnFixedScoreRows1AVX512(x)
+		attnI16ScoreRows1AVX512(x)
 	case 2:
-		attnFixedScoreRows2AVX512(x)
+		attnI16ScoreRows2AVX512(x)
 	case 3:
-		attnFixedScoreRows3AVX512(x)
+		attnI16ScoreRows3AVX512(x)
 	case 4:
-		attnFixedScoreRows4AVX512(x)
+		attnI16ScoreRows4AVX512(x)
 	}
 }
 
 //go:noescape
-func attnFixedScoreRows1AVX512(x *fixedArgs)
+func attnI16ScoreRows1AVX512(x *i16Args)
 
 //go:noescape
-func attnFixedScoreRows2AVX512(x *fixedArgs)
+func attnI16ScoreRows2AVX512(x *i16Args)
 
 //go:noescape
-func attnFixedScoreRows3AVX512(x *fixedArgs)
+func attnI16ScoreRows3AVX512(x *i16Args)
 
 //go:noescape
-func attnFixedScoreRows4AVX512(x *fixedArgs)
+func attnI16ScoreRows4AVX512(x *i16Args)
 
-func callFixedValueRows(rows int, x *fixedArgs) {
+func callI16ValueRows(rows int, x *i16Args) {
 	switch rows {
 	case 1:
-		attnFixedValueRows1AVX512(x)
+		attnI16ValueRows1AVX512(x)
 	case 2:
-		attnFixedValueRows2AVX512(x)
+		attnI16ValueRows2AVX512(x)
 	case 3:
-		attnFixedValueRows3AVX512(x)
+		attnI16ValueRows3AVX512(x)
 	case 4:
-		attnFixedValueRows4AVX512(x)
+		attnI16ValueRows4AVX512(x)
 	}
 }
 
 //go:noescape
-func attnFixedValueRows1AVX512(x *fixedArgs)
+func attnI16ValueRows1AVX512(x *i16Args)
 
 //go:noescape
-func attnFixedValueRows2AVX512(x *fixedArgs)
+func attnI16ValueRows2AVX512(x *i16Args)
 
 //go:noescape
-func attnFixedValueRows3AVX512(x *fixedArgs)
+func attnI16ValueRows3AVX512(x *i16Args)
 
 //go:noescape
-func attnFixedValueRows4AVX512(x *fixedArgs)
+func attnI16ValueRows4AVX512(x *i16Args)
 
 //go:noescape
-func attnFixedStepsAVX512(x *fixedArgs)
+func attnI16StepsAVX512(x *i16Args)
 
 //go:noescape
-func attnFixedQueryAVX512(x *fixedArgs)
+func attnI16NumbersAVX512(x *i16Args)
 
 //go:noescape
-func attnFixedKeysAVX512(x *fixedArgs)
+func attnI16KeysAVX512(x *i16Args)
 
 //go:noescape
-func attnFixedLinesAVX512(x *fixedArgs)
+func attnI16LinesAVX512(x *i16Args)
 
 //go:noescape
-func attnFixedSoftmax1AVX512(x *fixedArgs)
+func attnI16Softmax1AVX512(x *i16Args)
 
 //go:noescape
-func attnFixedSoftmax2AVX512(x *fixedArgs)
+func attnI16Softmax2AVX512(x *i16Args)
 
 //go:noescape
-func attnFixedSoftmax4AVX512(x *fixedArgs)
+func attnI16Softmax4AVX512(x *i16Args)

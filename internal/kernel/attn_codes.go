@@ -65,17 +65,14 @@ func (a *Attn) setCodes(i int, q []float32) {
 	}
 }
 
-// partSteps is stepsTo for parts.
-func partSteps(x []float32) (step, inverse float32) { return stepsTo(x, partReach) }
-
-// stepsTo is the step of numbers that reach so far, NaN if one of them is infinite or a NaN, and what they are multiplied by.
-func stepsTo(x []float32, reach float32) (step, inverse float32) {
+// partSteps is the step of numbers, NaN if one of them is infinite or a NaN, and what they are multiplied by.
+func partSteps(x []float32) (step, inverse float32) {
 	most := math.Float32bits(leastPart)
 	for _, v := range x {
 		most = max(most, math.Float32bits(v)&^(1<<31)) // a NaN is the largest
 	}
 	top := math.Float32frombits(most)
-	return float32(top*(1/reach)) + (top - top), reach / top
+	return float32(top*(1/float32(partReach))) + (top - top), partReach / top
 }
 
 func part(x, inverse float32) int32 {

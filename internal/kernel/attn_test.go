@@ -19,7 +19,7 @@ type attnCase struct {
 	lo, hi         []int // what a row sees
 	cap            float32
 	half, codes    bool
-	fixed          bool
+	i16            bool
 }
 
 // randomAttn has the last rows see all before them and themselves.
@@ -85,7 +85,7 @@ func (r Rows) from(row int) Rows {
 }
 
 func (c attnCase) attn() *Attn {
-	a := &Attn{Heads: c.heads, KDim: c.k.Width, VDim: c.v.Width, Scale: 0.2, Cap: c.cap, Half: c.half, Codes: c.codes, Fixed: c.fixed}
+	a := &Attn{Heads: c.heads, KDim: c.k.Width, VDim: c.v.Width, Scale: 0.2, Cap: c.cap, Half: c.half, Codes: c.codes, I16: c.i16}
 	a.Reset(c.rows)
 	n := c.heads * c.k.Width
 	for i := range c.rows {
@@ -154,7 +154,7 @@ func (c attnCase) check(t *testing.T) {
 		off = 0.02
 	case c.codes:
 		off = 1e-3
-	case c.fixed:
+	case c.i16:
 		off = 4e-3
 	}
 	for i, w := range c.reference() {
@@ -171,7 +171,7 @@ func (c attnCase) check(t *testing.T) {
 		cuts = append(cuts, p)
 	}
 	equal(t, "paged", c.run(cuts...), whole)
-	if c.half || c.codes || c.fixed {
+	if c.half || c.codes || c.i16 {
 		return
 	}
 	wide := c
@@ -287,23 +287,23 @@ func TestCodeAttentionIsGeneric(t *testing.T) {
 	}
 }
 
-// TestFixedAttentionIsGeneric: what the CPU's own products of whole numbers give is, to the bit, what Go says they do.
-func TestFixedAttentionIsGeneric(t *testing.T) {
+// TestI16AttentionIsGeneric: what the CPU's own products of whole numbers give is, to the bit, what Go says they do.
+func TestI16AttentionIsGeneric(t *testing.T) {
 	before := Current()
 	defer func() { _ = Use(before) }()
 	r := rand.New(rand.NewPCG(29, 1))
 	for i, dims := range [][2]int{{64, 128}, {128, 128}, {256, 64}, {192, 256}, {64, 64}} {
 		for _, n := range []int{1, 2, 16, 17, 63, 64, 65, 140} {
 			for _, rows := range []int{1, 2, 3, 7, 29} {
-				c := randomAttn(r, CacheBF16, n, min(n, rows), 1+i%4, dims[0], dims[1])
+				c := randomAttn(r, CacheI16, n, min(n, rows), 1+i%4, dims[0], dims[1])
 				for i := range c.q {
 					c.q[i] *= 8 / float32(math.Sqrt(float64(dims[0])))
 				}
-				c.fixed = true
+				c.i16 = true
 				for _, c := range []attnCase{c, c.window(1 + r.IntN(n))} {
 					_ = Use(before)
 					got := c.run()
-					if FixedAttention(&c.k, &c.v) && n < 66 {
+					if I16Cache(c.k.Width) && n < 66 {
 						c.check(t)
 						c.cap = 1.5
 						c.check(t)
@@ -321,9 +321,9 @@ func TestFixedAttentionIsGeneric(t *testing.T) {
 func TestUnseenIsNothing(t *testing.T) {
 	eachImplementation(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(26, 1))
-		for i, typ := range append(cacheTypes, CacheBF16, CacheQ8, CacheBF16) {
+		for i, typ := range append(cacheTypes, CacheBF16, CacheQ8, CacheI16) {
 			c := randomAttn(r, typ, 140, 13, 2, 64, 64).window(70)
-			c.half, c.codes, c.fixed = i == len(cacheTypes), i == len(cacheTypes)+1, i == len(cacheTypes)+2
+			c.half, c.codes, c.i16 = i == len(cacheTypes), i == len(cacheTypes)+1, i == len(cacheTypes)+2
 			want := c.run()
 			bad := randomFloats(r, 64)
 			for i := range bad {

@@ -163,7 +163,7 @@ func BenchmarkAttend(b *testing.B) {
 type benchCache struct {
 	CacheType
 	half, codes bool
-	fixed       bool
+	i16         bool
 }
 
 func (c benchCache) String() string {
@@ -172,13 +172,13 @@ func (c benchCache) String() string {
 		return "half"
 	case c.codes:
 		return "codes"
-	case c.fixed:
-		return "fixed"
+	case c.i16:
+		return "i16"
 	}
 	return c.CacheType.String()
 }
 
-var benchCaches = []benchCache{{CacheType: CacheBF16}, {CacheType: CacheBF16, half: true}, {CacheType: CacheBF16, fixed: true},
+var benchCaches = []benchCache{{CacheType: CacheBF16}, {CacheType: CacheBF16, half: true}, {CacheType: CacheI16, i16: true},
 	{CacheType: CacheQ8}, {CacheType: CacheQ8, codes: true}}
 
 // canHalf skips a benchmark that this machine has not.
@@ -197,9 +197,9 @@ func canCodes(b *testing.B, r *Rows) bool {
 	return true
 }
 
-// canFixed likewise.
-func canFixed(b *testing.B, r *Rows) bool {
-	if !FixedAttention(r, r) {
+// canI16 likewise.
+func canI16(b *testing.B, r *Rows) bool {
+	if !I16Cache(r.Width) {
 		b.Skip("no products of 16-bit numbers in vectors of 32, or faster ones of bfloat16 numbers")
 	}
 	return true
@@ -214,7 +214,7 @@ func BenchmarkAttendRows(b *testing.B) {
 				b.Run(fmt.Sprintf("%v/dim=%d/rows=%d", t, dim, rows), func(b *testing.B) {
 					c := randomAttn(rand.New(rand.NewPCG(3, 9)), t.CacheType, n, rows, 2, dim, dim)
 					c.half, c.codes = t.half && canHalf(b, &c.k), t.codes && canCodes(b, &c.k)
-					c.fixed = t.fixed && canFixed(b, &c.k)
+					c.i16 = t.i16 && canI16(b, &c.k)
 					b.ReportMetric(float64(n*rows*2*4*dim)/benchAttend(b, c).Seconds()/1e9, "best-GFLOP/s")
 				})
 			}
@@ -269,7 +269,7 @@ func benchDeep(b *testing.B, t benchCache, heads int) {
 		}
 	}
 	a, q := Attn{Heads: heads, KDim: dim, VDim: dim, Scale: 0.1, Half: t.half && canHalf(b, &row), Codes: t.codes && canCodes(b, &row)}, randomFloats(r, heads*dim)
-	a.Fixed = t.fixed && canFixed(b, &row)
+	a.I16 = t.i16 && canI16(b, &row)
 	var w AttnSpace
 	var rates []float64
 	for b.Loop() {

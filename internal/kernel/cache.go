@@ -17,18 +17,20 @@ const (
 	CacheF16            // the same; what is beyond ±65504 becomes that
 	CacheQ8             // 8-bit codes with a scale and a bias per group
 	CacheQ4             // 4-bit codes likewise
+	CacheI16            // whole numbers up to i16Reach with a step per row
 )
 
 // Quantised reports a type of codes.
-func (t CacheType) Quantised() bool { return t >= CacheQ8 }
+func (t CacheType) Quantised() bool { return t == CacheQ8 || t == CacheQ4 }
 
-func (t CacheType) String() string { return [...]string{"f32", "bf16", "f16", "q8", "q4"}[t] }
+func (t CacheType) String() string { return [...]string{"f32", "bf16", "f16", "q8", "q4", "i16"}[t] }
 
 // Rows is a run of cached keys or values of one head: row i is the RowBytes at Data[i·Stride].
 //
 // Float types store Width numbers. Codes come first: a byte each in CacheQ8, padded to a multiple of 4; in CacheQ4
 // every 8 bytes hold 16 numbers, byte j the j-th in its low nibble and the one eight further in its high one. Then,
-// per group, its scale and its bias in bfloat16. A number is scale·code + bias.
+// per group, its scale and its bias in bfloat16. A number is scale·code + bias. CacheI16 has Width numbers of 16 bits and then
+// their step in bfloat16.
 type Rows struct {
 	Type   CacheType
 	Width  int // numbers in a row
@@ -54,6 +56,8 @@ func (r *Rows) RowBytes() int {
 		return 4 * r.Width
 	case CacheBF16, CacheF16:
 		return 2 * r.Width
+	case CacheI16:
+		return 2*r.Width + 2
 	}
 	return r.codeBytes() + 4*(r.Width/r.Group)
 }
@@ -79,6 +83,8 @@ func (r *Rows) Set(i int, x []float32) {
 		ToBF16(as[uint16](row), x)
 	case CacheF16:
 		toF16(as[uint16](row), x)
+	case CacheI16:
+		r.setI16(row, x)
 	default:
 		r.setCodes(row, x)
 	}
@@ -95,6 +101,11 @@ func (r *Rows) Get(dst []float32, i int) {
 	case CacheF16:
 		for k, h := range as[uint16](row) {
 			dst[k] = quant.F16ToF32(h)
+		}
+	case CacheI16:
+		numbers, step := r.i16Row(i)
+		for k, n := range numbers {
+			dst[k] = float32(n) * step
 		}
 	default:
 		for g := range r.Width / r.Group {

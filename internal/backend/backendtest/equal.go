@@ -290,6 +290,9 @@ func tokenBytes(p B.KVPolicy, head int) int64 {
 	if p.Bits != 0 {
 		return int64(4 * (head*p.Bits/8 + 4*head/p.GroupOf(head)))
 	}
+	if p.DType == B.I16 {
+		return int64(4 * (2*head + 2))
+	}
 	return int64(4 * head * map[B.DType]int{B.BF16: 2, B.F16: 2, B.F32: 4}[p.DType])
 }
 

@@ -28,7 +28,7 @@ type attnJob struct {
 	layer   *layer // nil: stateless, the keys and values are arrays of the step
 	half    bool   // products of bfloat16 numbers
 	codes   bool   // products of codes
-	fixed   bool   // products of whole numbers that bfloat16 ones become
+	i16     bool   // products of whole numbers of 16 bits
 	spans   []backend.Span
 	of      []int32 // span of every batch row
 	q, y    *array
@@ -55,7 +55,7 @@ func (s *scope) Attention(q, k, v backend.Array, a *backend.Attn) backend.Array 
 func (s *scope) attention(q, k, v backend.Array, a *backend.Attn) backend.Array {
 	h, y := s.make(q.Rows(), a.Heads*a.VDim)
 	j := &s.be.attn
-	j.s, j.spec, j.q, j.y, j.k, j.v, j.half, j.codes, j.fixed = s, a, s.get(q), y, nil, nil, false, false, false
+	j.s, j.spec, j.q, j.y, j.k, j.v, j.half, j.codes, j.i16 = s, a, s.get(q), y, nil, nil, false, false, false
 	j.spans, j.of, j.layer, j.sinks, j.splits = s.batch.Spans, s.spanOf, nil, vector(a.Sinks), 0
 	if a.Alt {
 		j.spans, j.of = s.batch.Alt, s.altOf
@@ -65,9 +65,9 @@ func (s *scope) attention(q, k, v backend.Array, a *backend.Attn) backend.Array 
 	}
 	if a.State != backend.NoState {
 		j.layer = &s.st.layers[a.State]
+		j.i16 = j.layer.k.Type == kernel.CacheI16
 		if s.st.prec <= backend.Outliers {
 			j.half, j.codes = kernel.HalfAttention(&j.layer.k, &j.layer.v), kernel.CodeAttention(&j.layer.k, &j.layer.v)
-			j.fixed = kernel.FixedAttention(&j.layer.k, &j.layer.v)
 		}
 		if j.k != nil {
 			s.be.rows = rowJob{op: opStore, store: j}
@@ -147,7 +147,7 @@ func (j *attnJob) atOnce(items int) int {
 func (j *attnJob) tile() {
 	rows, spec := j.q.rows, j.spec
 	queries := blockQueries
-	if j.half || j.codes || j.fixed {
+	if j.half || j.codes || j.i16 {
 		queries *= 2 // their products take half as long, reading the tile does not
 	}
 	most := min(queries, blockNumbers/(spec.KDim+spec.VDim)) * spec.KVHeads / spec.Heads
@@ -269,7 +269,7 @@ func (j *attnJob) keys(sp *backend.Span, p, head int) []byte {
 // ask gives a the queries of a block and key head.
 func (j *attnJob) ask(a *kernel.Attn, b attnBlock, head int) {
 	a.Heads, a.KDim, a.VDim = j.spec.Heads/j.spec.KVHeads, j.spec.KDim, j.spec.VDim
-	a.Scale, a.Cap, a.Half, a.Codes, a.Fixed = j.spec.Scale, j.spec.Cap, j.half, j.codes, j.fixed
+	a.Scale, a.Cap, a.Half, a.Codes, a.I16 = j.spec.Scale, j.spec.Cap, j.half, j.codes, j.i16
 	a.Reset(b.rows)
 	cols := a.Heads * a.KDim
 	for r := range b.rows {

@@ -3,6 +3,7 @@ package cpu
 import (
 	"fmt"
 	"io"
+	"slices"
 	"unsafe"
 
 	"hearth/internal/backend"
@@ -44,20 +45,24 @@ type group struct {
 var _ backend.Store = (*Store)(nil)
 
 func (b *Backend) NewStore(specs []backend.StateSpec, p backend.KVPolicy) (backend.Store, error) {
-	if p.DType == backend.None && p.Bits == 0 {
-		p.DType = backend.BF16
-		if b.opts.Precision > backend.Outliers {
-			p.DType = backend.F32
-		}
-	}
 	if err := p.Check(); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
+	}
+	if p.DType == backend.None && p.Bits == 0 {
+		switch {
+		case b.opts.Precision > backend.Outliers:
+			p.DType = backend.F32
+		case slices.ContainsFunc(specs, bestInI16):
+			p.DType = backend.I16
+		default:
+			p.DType = backend.BF16
+		}
 	}
 	if p.DType == backend.F64 {
 		return nil, fmt.Errorf("open store: the cpu backend keeps keys and values in f32, bf16, f16, q8 or q4, not in f64")
 	}
 	s := &Store{specs: specs, policy: p, prec: b.opts.Precision, mem: &b.mem, be: b}
-	windows, of := backend.PageGroups(specs)
+	windows, in := backend.PageGroups(specs)
 	for _, w := range windows {
 		s.groups = append(s.groups, group{window: w, pages: [][]byte{nil}})
 	}
@@ -70,18 +75,27 @@ func (b *Backend) NewStore(specs []backend.StateSpec, p backend.KVPolicy) (backe
 			s.layers = append(s.layers, layer{state: i, group: -1})
 			continue
 		}
-		g := &s.groups[of[i]]
-		l := layer{state: i, group: of[i], offset: g.pageBytes, heads: sp.Heads}
+		g := &s.groups[in[i]]
+		l := layer{state: i, group: in[i], offset: g.pageBytes, heads: sp.Heads}
+		of := p
+		if p.DType == backend.I16 && !bestInI16(sp) {
+			of.DType = backend.BF16
+		}
 		if sp.Kind == backend.StateLatent {
-			l.latent(p, &sp)
+			l.latent(of, &sp)
 			g.pageBytes += l.k.Stride * backend.PageTokens
 		} else {
-			l.k, l.v = rows(p, sp.KDim), rows(p, sp.VDim)
+			l.k, l.v = rows(of, sp.KDim), rows(of, sp.VDim)
 			g.pageBytes += sp.Heads * (l.k.Stride + l.v.Stride) * backend.PageTokens
 		}
 		s.layers = append(s.layers, l)
 	}
 	return s, nil
+}
+
+// bestInI16 reports keys and values that are not kept in bfloat16 unless that is asked for.
+func bestInI16(sp backend.StateSpec) bool {
+	return sp.Kind == backend.StateKV && kernel.I16Cache(sp.KDim) && kernel.I16Cache(sp.VDim)
 }
 
 // rows is the form of the keys or values of heads of that width.
@@ -96,6 +110,8 @@ func rows(p backend.KVPolicy, width int) kernel.Rows {
 		r.Type = kernel.CacheBF16
 	case p.DType == backend.F16:
 		r.Type = kernel.CacheF16
+	case p.DType == backend.I16:
+		r.Type = kernel.CacheI16
 	}
 	r.Stride = r.RowBytes()
 	return r
@@ -268,6 +284,6 @@ func (s *Store) Import(r io.Reader, ref kv.Ref) error {
 
 // Fingerprint changes whenever bytes of a page would mean something else.
 func (s *Store) Fingerprint() string {
-	return fmt.Sprintf("cpu layout 4, %v group %d, precision %v, products and attention %s, kernel %s, page %d, %+v",
+	return fmt.Sprintf("cpu layout 5, %v group %d, precision %v, products and attention %s, kernel %s, page %d, %+v",
 		s.policy, s.policy.Group, s.prec, kernel.Revisions(), kernel.Current(), backend.PageTokens, s.specs)
 }

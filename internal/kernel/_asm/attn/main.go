@@ -1,6 +1,6 @@
-// Command attn writes ../attn_amd64.s, ../attn_half_amd64.s, ../attn_codes_amd64.s, ../attn_fixed_amd64.s and
-// ../attn_amd64_table.go: attention for AVX2 and AVX-512, on bfloat16 numbers for AVX512_BF16, on codes and on bfloat16 numbers as
-// whole ones for AVX512_VNNI, and the switches that reach it. Run it with:
+// Command attn writes ../attn_amd64.s, ../attn_half_amd64.s, ../attn_codes_amd64.s, ../attn_i16_amd64.s and
+// ../attn_amd64_table.go: attention for AVX2 and AVX-512, on bfloat16 numbers for AVX512_BF16, on codes and on
+// whole numbers for AVX512_VNNI, and the switches that reach it. Run it with:
 // go run -C internal/kernel/_asm ./attn
 package main
 
@@ -101,9 +101,9 @@ func main() {
 	var codes asm
 	codes.codeAttention512()
 	write("../attn_codes_amd64.s", codes.Bytes())
-	var fixed asm
-	fixed.fixedAttention512()
-	write("../attn_fixed_amd64.s", fixed.Bytes())
+	var i16 asm
+	i16.i16Attention512()
+	write("../attn_i16_amd64.s", i16.Bytes())
 	table, err := format.Source(goTable())
 	if err != nil {
 		log.Fatalf("format table: %v", err)

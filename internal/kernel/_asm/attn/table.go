@@ -35,7 +35,7 @@ func goTable() []byte {
 	}
 	halfTable(&b)
 	codeTable(&b)
-	fixedTable(&b)
+	i16Table(&b)
 	return b.Bytes()
 }
 
@@ -63,15 +63,15 @@ func codeTable(b *bytes.Buffer) {
 	}
 }
 
-// fixedTable declares those on bfloat16 numbers as whole ones.
-func fixedTable(b *bytes.Buffer) {
-	fmt.Fprintf(b, "\n// What the routines on whole numbers take together at most: rows of sums, and queries of rows as they are stored.\nconst fixedTogether, fixedQueries = %d, %d\n", fixedRows, fixedQueries)
-	rowsOf(b, "fixedArgs", "FixedScores", "attnFixedScores%dAVX512", fixedRows)
-	rowsOf(b, "fixedArgs", "FixedValues", "attnFixedValues%dAVX512", fixedRows)
-	rowsOf(b, "fixedArgs", "FixedScoreRows", "attnFixedScoreRows%dAVX512", fixedQueries)
-	rowsOf(b, "fixedArgs", "FixedValueRows", "attnFixedValueRows%dAVX512", fixedQueries)
-	for _, name := range []string{"Steps", "Query", "Keys", "Lines", "Softmax1", "Softmax2", "Softmax4"} {
-		fmt.Fprintf(b, "\n//go:noescape\nfunc attnFixed%sAVX512(x *fixedArgs)\n", name)
+// i16Table declares those on whole numbers.
+func i16Table(b *bytes.Buffer) {
+	fmt.Fprintf(b, "\n// What the routines on whole numbers take together at most: rows of sums, and queries of rows as they are stored.\nconst i16Together, i16Queries = %d, %d\n", i16Rows, i16Queries)
+	rowsOf(b, "i16Args", "I16Scores", "attnI16Scores%dAVX512", i16Rows)
+	rowsOf(b, "i16Args", "I16Values", "attnI16Values%dAVX512", i16Rows)
+	rowsOf(b, "i16Args", "I16ScoreRows", "attnI16ScoreRows%dAVX512", i16Queries)
+	rowsOf(b, "i16Args", "I16ValueRows", "attnI16ValueRows%dAVX512", i16Queries)
+	for _, name := range []string{"Steps", "Numbers", "Keys", "Lines", "Softmax1", "Softmax2", "Softmax4"} {
+		fmt.Fprintf(b, "\n//go:noescape\nfunc attnI16%sAVX512(x *i16Args)\n", name)
 	}
 }
 

@@ -33,210 +33,146 @@ DATA least100<>+0(SB)/4, $0xc2c80000
 GLOBL least100<>(SB), RODATA|NOPTR, $4
 DATA leastPart<>+0(SB)/4, $0xd800000
 GLOBL leastPart<>(SB), RODATA|NOPTR, $4
-DATA abs<>+0(SB)/4, $0x7fffffff
-GLOBL abs<>(SB), RODATA|NOPTR, $4
-DATA high16<>+0(SB)/4, $0xffff0000
-GLOBL high16<>(SB), RODATA|NOPTR, $4
+DATA infinite<>+0(SB)/4, $0x7f800000
+GLOBL infinite<>(SB), RODATA|NOPTR, $4
 DATA nan<>+0(SB)/4, $0x7fc00000
 GLOBL nan<>(SB), RODATA|NOPTR, $4
-DATA finite<>+0(SB)/4, $0xff
-GLOBL finite<>(SB), RODATA|NOPTR, $4
+DATA abs<>+0(SB)/4, $0x7fffffff
+GLOBL abs<>(SB), RODATA|NOPTR, $4
+DATA low16<>+0(SB)/4, $0xffff
+GLOBL low16<>(SB), RODATA|NOPTR, $4
+DATA high16<>+0(SB)/4, $0xffff0000
+GLOBL high16<>(SB), RODATA|NOPTR, $4
 DATA wholes<>+0(SB)/4, $0x4b400000
 GLOBL wholes<>(SB), RODATA|NOPTR, $4
-DATA leastExponent<>+0(SB)/4, $0x40
-GLOBL leastExponent<>(SB), RODATA|NOPTR, $4
-DATA toScale<>+0(SB)/4, $0x109
-GLOBL toScale<>(SB), RODATA|NOPTR, $4
-DATA toStep<>+0(SB)/4, $0xb
-GLOBL toStep<>(SB), RODATA|NOPTR, $4
+DATA finite<>+0(SB)/4, $0xff
+GLOBL finite<>(SB), RODATA|NOPTR, $4
 DATA leastTop<>+0(SB)/4, $0xd
 GLOBL leastTop<>(SB), RODATA|NOPTR, $4
-DATA toWeightScale<>+0(SB)/4, $0x10a
-GLOBL toWeightScale<>(SB), RODATA|NOPTR, $4
-DATA toWeightStep<>+0(SB)/4, $0xc
-GLOBL toWeightStep<>(SB), RODATA|NOPTR, $4
-DATA firstColumns<>+0(SB)/4, $0x0
-DATA firstColumns<>+4(SB)/4, $0x10
-DATA firstColumns<>+8(SB)/4, $0x1
-DATA firstColumns<>+12(SB)/4, $0x11
-DATA firstColumns<>+16(SB)/4, $0x2
-DATA firstColumns<>+20(SB)/4, $0x12
-DATA firstColumns<>+24(SB)/4, $0x3
-DATA firstColumns<>+28(SB)/4, $0x13
-DATA firstColumns<>+32(SB)/4, $0x4
-DATA firstColumns<>+36(SB)/4, $0x14
-DATA firstColumns<>+40(SB)/4, $0x5
-DATA firstColumns<>+44(SB)/4, $0x15
-DATA firstColumns<>+48(SB)/4, $0x6
-DATA firstColumns<>+52(SB)/4, $0x16
-DATA firstColumns<>+56(SB)/4, $0x7
-DATA firstColumns<>+60(SB)/4, $0x17
-GLOBL firstColumns<>(SB), RODATA|NOPTR, $64
-DATA secondColumns<>+0(SB)/4, $0x8
-DATA secondColumns<>+4(SB)/4, $0x18
-DATA secondColumns<>+8(SB)/4, $0x9
-DATA secondColumns<>+12(SB)/4, $0x19
-DATA secondColumns<>+16(SB)/4, $0xa
-DATA secondColumns<>+20(SB)/4, $0x1a
-DATA secondColumns<>+24(SB)/4, $0xb
-DATA secondColumns<>+28(SB)/4, $0x1b
-DATA secondColumns<>+32(SB)/4, $0xc
-DATA secondColumns<>+36(SB)/4, $0x1c
-DATA secondColumns<>+40(SB)/4, $0xd
-DATA secondColumns<>+44(SB)/4, $0x1d
-DATA secondColumns<>+48(SB)/4, $0xe
-DATA secondColumns<>+52(SB)/4, $0x1e
-DATA secondColumns<>+56(SB)/4, $0xf
-DATA secondColumns<>+60(SB)/4, $0x1f
-GLOBL secondColumns<>(SB), RODATA|NOPTR, $64
+DATA weightBits<>+0(SB)/4, $0xc
+GLOBL weightBits<>(SB), RODATA|NOPTR, $4
+DATA toScale<>+0(SB)/4, $0x10a
+GLOBL toScale<>(SB), RODATA|NOPTR, $4
+DATA ascending<>+0(SB)/4, $0x0
+DATA ascending<>+4(SB)/4, $0x1
+DATA ascending<>+8(SB)/4, $0x2
+DATA ascending<>+12(SB)/4, $0x3
+DATA ascending<>+16(SB)/4, $0x4
+DATA ascending<>+20(SB)/4, $0x5
+DATA ascending<>+24(SB)/4, $0x6
+DATA ascending<>+28(SB)/4, $0x7
+DATA ascending<>+32(SB)/4, $0x8
+DATA ascending<>+36(SB)/4, $0x9
+DATA ascending<>+40(SB)/4, $0xa
+DATA ascending<>+44(SB)/4, $0xb
+DATA ascending<>+48(SB)/4, $0xc
+DATA ascending<>+52(SB)/4, $0xd
+DATA ascending<>+56(SB)/4, $0xe
+DATA ascending<>+60(SB)/4, $0xf
+GLOBL ascending<>(SB), RODATA|NOPTR, $64
+DATA quarters<>+0(SB)/4, $0x0
+DATA quarters<>+4(SB)/4, $0x0
+DATA quarters<>+8(SB)/4, $0x4
+DATA quarters<>+12(SB)/4, $0x0
+DATA quarters<>+16(SB)/4, $0x1
+DATA quarters<>+20(SB)/4, $0x0
+DATA quarters<>+24(SB)/4, $0x5
+DATA quarters<>+28(SB)/4, $0x0
+DATA quarters<>+32(SB)/4, $0x2
+DATA quarters<>+36(SB)/4, $0x0
+DATA quarters<>+40(SB)/4, $0x6
+DATA quarters<>+44(SB)/4, $0x0
+DATA quarters<>+48(SB)/4, $0x3
+DATA quarters<>+52(SB)/4, $0x0
+DATA quarters<>+56(SB)/4, $0x7
+DATA quarters<>+60(SB)/4, $0x0
+GLOBL quarters<>(SB), RODATA|NOPTR, $64
+DATA packFirst<>+0(SB)/4, $0x0
+DATA packFirst<>+4(SB)/4, $0x1
+DATA packFirst<>+8(SB)/4, $0x2
+DATA packFirst<>+12(SB)/4, $0x3
+DATA packFirst<>+16(SB)/4, $0x10
+DATA packFirst<>+20(SB)/4, $0x11
+DATA packFirst<>+24(SB)/4, $0x12
+DATA packFirst<>+28(SB)/4, $0x13
+DATA packFirst<>+32(SB)/4, $0x4
+DATA packFirst<>+36(SB)/4, $0x5
+DATA packFirst<>+40(SB)/4, $0x6
+DATA packFirst<>+44(SB)/4, $0x7
+DATA packFirst<>+48(SB)/4, $0x14
+DATA packFirst<>+52(SB)/4, $0x15
+DATA packFirst<>+56(SB)/4, $0x16
+DATA packFirst<>+60(SB)/4, $0x17
+GLOBL packFirst<>(SB), RODATA|NOPTR, $64
+DATA packSecond<>+0(SB)/4, $0x8
+DATA packSecond<>+4(SB)/4, $0x9
+DATA packSecond<>+8(SB)/4, $0xa
+DATA packSecond<>+12(SB)/4, $0xb
+DATA packSecond<>+16(SB)/4, $0x18
+DATA packSecond<>+20(SB)/4, $0x19
+DATA packSecond<>+24(SB)/4, $0x1a
+DATA packSecond<>+28(SB)/4, $0x1b
+DATA packSecond<>+32(SB)/4, $0xc
+DATA packSecond<>+36(SB)/4, $0xd
+DATA packSecond<>+40(SB)/4, $0xe
+DATA packSecond<>+44(SB)/4, $0xf
+DATA packSecond<>+48(SB)/4, $0x1c
+DATA packSecond<>+52(SB)/4, $0x1d
+DATA packSecond<>+56(SB)/4, $0x1e
+DATA packSecond<>+60(SB)/4, $0x1f
+GLOBL packSecond<>(SB), RODATA|NOPTR, $64
 
-// func attnFixedStepsAVX512(x *fixedArgs)
-TEXT ·attnFixedStepsAVX512(SB), NOSPLIT, $0-8
+// func attnI16StepsAVX512(x *i16Args)
+TEXT ·attnI16StepsAVX512(SB), NOSPLIT, $0-8
 	MOVQ x+0(FP), AX
-	MOVQ fixedArgs_rows(AX), SI
-	MOVQ fixedArgs_scales(AX), DI
-	MOVQ fixedArgs_rowStride(AX), R8
+	MOVQ i16Args_rows(AX), SI
+	MOVQ i16Args_steps(AX), DI
+	MOVQ i16Args_rowStride(AX), R8
+	MOVQ i16Args_vectors(AX), R9
+	SHLQ $6, R9
+	LEAQ -2(SI)(R9*1), SI
+	VPBROADCASTD R8, Z9
+	VPMULLD ascending<>(SB), Z9, Z9
+	VPBROADCASTD high16<>(SB), Z8
+	SHLQ $4, R8
 	LEAQ (R8)(R8*2), R9
-	MOVQ $4, R10
-block:
-	MOVQ SI, R11
-	MOVQ fixedArgs_vectors(AX), CX
+	LEAQ (SI), R11
+	KXNORW K1, K1, K1
 	VPXORD Z0, Z0, Z0
+	VPGATHERDD (R11)(Z9*1), K1, Z0
+	LEAQ (SI)(R8*1), R11
+	KXNORW K1, K1, K1
 	VPXORD Z1, Z1, Z1
+	VPGATHERDD (R11)(Z9*1), K1, Z1
+	LEAQ (SI)(R8*2), R11
+	KXNORW K1, K1, K1
 	VPXORD Z2, Z2, Z2
+	VPGATHERDD (R11)(Z9*1), K1, Z2
+	LEAQ (SI)(R9*1), R11
+	KXNORW K1, K1, K1
 	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-columns:
-	MOVQ R11, R12
-	VPSLLW $1, (R12), Z16
-	VPMAXUW Z16, Z0, Z0
-	VPSLLW $1, (R12)(R8*1), Z17
-	VPMAXUW Z17, Z1, Z1
-	VPSLLW $1, (R12)(R8*2), Z18
-	VPMAXUW Z18, Z2, Z2
-	VPSLLW $1, (R12)(R9*1), Z19
-	VPMAXUW Z19, Z3, Z3
-	LEAQ (R12)(R8*4), R12
-	VPSLLW $1, (R12), Z20
-	VPMAXUW Z20, Z4, Z4
-	VPSLLW $1, (R12)(R8*1), Z21
-	VPMAXUW Z21, Z5, Z5
-	VPSLLW $1, (R12)(R8*2), Z22
-	VPMAXUW Z22, Z6, Z6
-	VPSLLW $1, (R12)(R9*1), Z23
-	VPMAXUW Z23, Z7, Z7
-	LEAQ (R12)(R8*4), R12
-	VPSLLW $1, (R12), Z16
-	VPMAXUW Z16, Z8, Z8
-	VPSLLW $1, (R12)(R8*1), Z17
-	VPMAXUW Z17, Z9, Z9
-	VPSLLW $1, (R12)(R8*2), Z18
-	VPMAXUW Z18, Z10, Z10
-	VPSLLW $1, (R12)(R9*1), Z19
-	VPMAXUW Z19, Z11, Z11
-	LEAQ (R12)(R8*4), R12
-	VPSLLW $1, (R12), Z20
-	VPMAXUW Z20, Z12, Z12
-	VPSLLW $1, (R12)(R8*1), Z21
-	VPMAXUW Z21, Z13, Z13
-	VPSLLW $1, (R12)(R8*2), Z22
-	VPMAXUW Z22, Z14, Z14
-	VPSLLW $1, (R12)(R9*1), Z23
-	VPMAXUW Z23, Z15, Z15
-	LEAQ (R12)(R8*4), R12
-	ADDQ $64, R11
-	DECQ CX
-	JNZ columns
-	VPUNPCKLWD Z1, Z0, Z16
-	VPUNPCKHWD Z1, Z0, Z0
-	VPMAXUW Z16, Z0, Z0
-	VPUNPCKLWD Z3, Z2, Z18
-	VPUNPCKHWD Z3, Z2, Z2
-	VPMAXUW Z18, Z2, Z2
-	VPUNPCKLWD Z5, Z4, Z20
-	VPUNPCKHWD Z5, Z4, Z4
-	VPMAXUW Z20, Z4, Z4
-	VPUNPCKLWD Z7, Z6, Z22
-	VPUNPCKHWD Z7, Z6, Z6
-	VPMAXUW Z22, Z6, Z6
-	VPUNPCKLWD Z9, Z8, Z24
-	VPUNPCKHWD Z9, Z8, Z8
-	VPMAXUW Z24, Z8, Z8
-	VPUNPCKLWD Z11, Z10, Z26
-	VPUNPCKHWD Z11, Z10, Z10
-	VPMAXUW Z26, Z10, Z10
-	VPUNPCKLWD Z13, Z12, Z28
-	VPUNPCKHWD Z13, Z12, Z12
-	VPMAXUW Z28, Z12, Z12
-	VPUNPCKLWD Z15, Z14, Z30
-	VPUNPCKHWD Z15, Z14, Z14
-	VPMAXUW Z30, Z14, Z14
-	VPUNPCKLDQ Z2, Z0, Z16
-	VPUNPCKHDQ Z2, Z0, Z0
-	VPMAXUW Z16, Z0, Z0
-	VPUNPCKLDQ Z6, Z4, Z20
-	VPUNPCKHDQ Z6, Z4, Z4
-	VPMAXUW Z20, Z4, Z4
-	VPUNPCKLDQ Z10, Z8, Z24
-	VPUNPCKHDQ Z10, Z8, Z8
-	VPMAXUW Z24, Z8, Z8
-	VPUNPCKLDQ Z14, Z12, Z28
-	VPUNPCKHDQ Z14, Z12, Z12
-	VPMAXUW Z28, Z12, Z12
-	VPUNPCKLQDQ Z4, Z0, Z16
-	VPUNPCKHQDQ Z4, Z0, Z0
-	VPMAXUW Z16, Z0, Z0
-	VPUNPCKLQDQ Z12, Z8, Z24
-	VPUNPCKHQDQ Z12, Z8, Z8
-	VPMAXUW Z24, Z8, Z8
-	VSHUFI32X4 $0x88, Z8, Z0, Z16
-	VSHUFI32X4 $0xdd, Z8, Z0, Z17
-	VPMAXUW Z16, Z17, Z16
-	VSHUFI32X4 $0xb1, Z16, Z16, Z17
-	VPMAXUW Z16, Z17, Z16
-	VSHUFI32X4 $0x08, Z16, Z16, Z16
-	VPMOVZXWD Y16, Z16
-	VPSRLD $8, Z16, Z16
-	VPBROADCASTD finite<>(SB), Z17
-	VPCMPEQD Z17, Z16, K1
-	VPMAXUD.BCST leastExponent<>(SB), Z16, Z16
-	VPBROADCASTD toScale<>(SB), Z17
-	VPSUBD Z16, Z17, Z17
-	VPSLLD $23, Z17, Z17
-	VPSUBD.BCST toStep<>(SB), Z16, Z16
-	VPSLLD $23, Z16, Z16
-	VPORD.BCST nan<>(SB), Z16, K1, Z16
-	VMOVUPS Z17, (DI)
-	VMOVUPS Z16, 256(DI)
-	ADDQ $64, DI
-	LEAQ (SI)(R8*8), SI
-	LEAQ (SI)(R8*8), SI
-	DECQ R10
-	JNZ block
+	VPGATHERDD (R11)(Z9*1), K1, Z3
+	VPANDD Z8, Z0, Z0
+	VMOVUPS Z0, 0(DI)
+	VPANDD Z8, Z1, Z1
+	VMOVUPS Z1, 64(DI)
+	VPANDD Z8, Z2, Z2
+	VMOVUPS Z2, 128(DI)
+	VPANDD Z8, Z3, Z3
+	VMOVUPS Z3, 192(DI)
 	VZEROUPPER
 	RET
 
-// func attnFixedQueryAVX512(x *fixedArgs)
-TEXT ·attnFixedQueryAVX512(SB), NOSPLIT, $0-8
+// func attnI16NumbersAVX512(x *i16Args)
+TEXT ·attnI16NumbersAVX512(SB), NOSPLIT, $0-8
 	MOVQ x+0(FP), AX
-	MOVQ fixedArgs_rows(AX), SI
-	MOVQ fixedArgs_x(AX), DI
-	MOVQ fixedArgs_factors(AX), BX
+	MOVQ i16Args_rows(AX), SI
+	MOVQ i16Args_x(AX), DI
+	MOVQ i16Args_steps(AX), BX
 	VPBROADCASTD abs<>(SB), Z3
 	VPXORD Z0, Z0, Z0
 	MOVQ SI, R11
-	MOVQ fixedArgs_vectors(AX), CX
+	MOVQ i16Args_vectors(AX), CX
 top:
 	VPANDD 0(R11), Z3, Z4
 	VPMAXUD Z4, Z0, Z0
@@ -254,14 +190,17 @@ top:
 	VPSHUFD $0xb1, X0, X1
 	VPMAXUD X1, X0, X0
 	VPMAXUD.BCST leastPart<>(SB), X0, X0
-	VMULPS.BCST fixedArgs_perReach(AX), X0, X1
+	VPMINUD.BCST infinite<>(SB), X0, X0
 	VSUBPS X0, X0, X2
+	VMULPS.BCST i16Args_perReach(AX), X0, X1
 	VADDPS X2, X1, X1
+	VPADDD.BCST low16<>(SB), X1, X1
+	VPANDD.BCST high16<>(SB), X1, X1
 	VMOVSS X1, (BX)
-	VBROADCASTSS fixedArgs_reach(AX), X1
-	VDIVPS X0, X1, X0
+	VBROADCASTSS one<>(SB), X0
+	VDIVPS X1, X0, X0
 	VBROADCASTSS X0, Z0
-	MOVQ fixedArgs_vectors(AX), CX
+	MOVQ i16Args_vectors(AX), CX
 numbers:
 	VMULPS 0(SI), Z0, Z4
 	VCVTPS2DQ Z4, Z4
@@ -276,126 +215,41 @@ numbers:
 	VZEROUPPER
 	RET
 
-// func attnFixedKeysAVX512(x *fixedArgs)
-TEXT ·attnFixedKeysAVX512(SB), NOSPLIT, $0-8
+// func attnI16KeysAVX512(x *i16Args)
+TEXT ·attnI16KeysAVX512(SB), NOSPLIT, $0-8
 	MOVQ x+0(FP), AX
-	MOVQ fixedArgs_rows(AX), SI
-	MOVQ fixedArgs_lines(AX), DI
-	MOVQ fixedArgs_scales(AX), BX
-	MOVQ fixedArgs_rowStride(AX), R8
+	MOVQ i16Args_rows(AX), SI
+	MOVQ i16Args_lines(AX), DI
+	MOVQ i16Args_rowStride(AX), R8
 	LEAQ (R8)(R8*2), R9
-	MOVQ fixedArgs_ahead(AX), R13
-	MOVQ fixedArgs_aheadEnd(AX), R15
-	VBROADCASTSS wholes<>(SB), Z30
-	VPBROADCASTD high16<>(SB), Z31
-	MOVL $0x55555555, CX
-	KMOVD CX, K7
+	MOVQ i16Args_ahead(AX), R13
+	MOVQ i16Args_aheadEnd(AX), R15
 	MOVQ $4, R10
 block:
 	MOVQ SI, R11
 	MOVQ DI, DX
-	MOVQ fixedArgs_vectors(AX), CX
+	MOVQ i16Args_vectors(AX), CX
 columns:
 	MOVQ R11, R12
-	VPSLLD $16, (R12), Z16
-	VPANDD (R12), Z31, Z17
-	VFMADD132PS.BCST 0(BX), Z30, Z16
-	VFMADD132PS.BCST 0(BX), Z30, Z17
-	VPSLLD $16, Z17, Z0
-	VMOVDQU16 Z16, K7, Z0
-	VPSLLD $16, (R12)(R8*1), Z18
-	VPANDD (R12)(R8*1), Z31, Z19
-	VFMADD132PS.BCST 4(BX), Z30, Z18
-	VFMADD132PS.BCST 4(BX), Z30, Z19
-	VPSLLD $16, Z19, Z1
-	VMOVDQU16 Z18, K7, Z1
-	VPSLLD $16, (R12)(R8*2), Z20
-	VPANDD (R12)(R8*2), Z31, Z21
-	VFMADD132PS.BCST 8(BX), Z30, Z20
-	VFMADD132PS.BCST 8(BX), Z30, Z21
-	VPSLLD $16, Z21, Z2
-	VMOVDQU16 Z20, K7, Z2
-	VPSLLD $16, (R12)(R9*1), Z22
-	VPANDD (R12)(R9*1), Z31, Z23
-	VFMADD132PS.BCST 12(BX), Z30, Z22
-	VFMADD132PS.BCST 12(BX), Z30, Z23
-	VPSLLD $16, Z23, Z3
-	VMOVDQU16 Z22, K7, Z3
+	VMOVUPS (R12), Z0
+	VMOVUPS (R12)(R8*1), Z1
+	VMOVUPS (R12)(R8*2), Z2
+	VMOVUPS (R12)(R9*1), Z3
 	LEAQ (R12)(R8*4), R12
-	VPSLLD $16, (R12), Z16
-	VPANDD (R12), Z31, Z17
-	VFMADD132PS.BCST 16(BX), Z30, Z16
-	VFMADD132PS.BCST 16(BX), Z30, Z17
-	VPSLLD $16, Z17, Z4
-	VMOVDQU16 Z16, K7, Z4
-	VPSLLD $16, (R12)(R8*1), Z18
-	VPANDD (R12)(R8*1), Z31, Z19
-	VFMADD132PS.BCST 20(BX), Z30, Z18
-	VFMADD132PS.BCST 20(BX), Z30, Z19
-	VPSLLD $16, Z19, Z5
-	VMOVDQU16 Z18, K7, Z5
-	VPSLLD $16, (R12)(R8*2), Z20
-	VPANDD (R12)(R8*2), Z31, Z21
-	VFMADD132PS.BCST 24(BX), Z30, Z20
-	VFMADD132PS.BCST 24(BX), Z30, Z21
-	VPSLLD $16, Z21, Z6
-	VMOVDQU16 Z20, K7, Z6
-	VPSLLD $16, (R12)(R9*1), Z22
-	VPANDD (R12)(R9*1), Z31, Z23
-	VFMADD132PS.BCST 28(BX), Z30, Z22
-	VFMADD132PS.BCST 28(BX), Z30, Z23
-	VPSLLD $16, Z23, Z7
-	VMOVDQU16 Z22, K7, Z7
+	VMOVUPS (R12), Z4
+	VMOVUPS (R12)(R8*1), Z5
+	VMOVUPS (R12)(R8*2), Z6
+	VMOVUPS (R12)(R9*1), Z7
 	LEAQ (R12)(R8*4), R12
-	VPSLLD $16, (R12), Z16
-	VPANDD (R12), Z31, Z17
-	VFMADD132PS.BCST 32(BX), Z30, Z16
-	VFMADD132PS.BCST 32(BX), Z30, Z17
-	VPSLLD $16, Z17, Z8
-	VMOVDQU16 Z16, K7, Z8
-	VPSLLD $16, (R12)(R8*1), Z18
-	VPANDD (R12)(R8*1), Z31, Z19
-	VFMADD132PS.BCST 36(BX), Z30, Z18
-	VFMADD132PS.BCST 36(BX), Z30, Z19
-	VPSLLD $16, Z19, Z9
-	VMOVDQU16 Z18, K7, Z9
-	VPSLLD $16, (R12)(R8*2), Z20
-	VPANDD (R12)(R8*2), Z31, Z21
-	VFMADD132PS.BCST 40(BX), Z30, Z20
-	VFMADD132PS.BCST 40(BX), Z30, Z21
-	VPSLLD $16, Z21, Z10
-	VMOVDQU16 Z20, K7, Z10
-	VPSLLD $16, (R12)(R9*1), Z22
-	VPANDD (R12)(R9*1), Z31, Z23
-	VFMADD132PS.BCST 44(BX), Z30, Z22
-	VFMADD132PS.BCST 44(BX), Z30, Z23
-	VPSLLD $16, Z23, Z11
-	VMOVDQU16 Z22, K7, Z11
+	VMOVUPS (R12), Z8
+	VMOVUPS (R12)(R8*1), Z9
+	VMOVUPS (R12)(R8*2), Z10
+	VMOVUPS (R12)(R9*1), Z11
 	LEAQ (R12)(R8*4), R12
-	VPSLLD $16, (R12), Z16
-	VPANDD (R12), Z31, Z17
-	VFMADD132PS.BCST 48(BX), Z30, Z16
-	VFMADD132PS.BCST 48(BX), Z30, Z17
-	VPSLLD $16, Z17, Z12
-	VMOVDQU16 Z16, K7, Z12
-	VPSLLD $16, (R12)(R8*1), Z18
-	VPANDD (R12)(R8*1), Z31, Z19
-	VFMADD132PS.BCST 52(BX), Z30, Z18
-	VFMADD132PS.BCST 52(BX), Z30, Z19
-	VPSLLD $16, Z19, Z13
-	VMOVDQU16 Z18, K7, Z13
-	VPSLLD $16, (R12)(R8*2), Z20
-	VPANDD (R12)(R8*2), Z31, Z21
-	VFMADD132PS.BCST 56(BX), Z30, Z20
-	VFMADD132PS.BCST 56(BX), Z30, Z21
-	VPSLLD $16, Z21, Z14
-	VMOVDQU16 Z20, K7, Z14
-	VPSLLD $16, (R12)(R9*1), Z22
-	VPANDD (R12)(R9*1), Z31, Z23
-	VFMADD132PS.BCST 60(BX), Z30, Z22
-	VFMADD132PS.BCST 60(BX), Z30, Z23
-	VPSLLD $16, Z23, Z15
-	VMOVDQU16 Z22, K7, Z15
+	VMOVUPS (R12), Z12
+	VMOVUPS (R12)(R8*1), Z13
+	VMOVUPS (R12)(R8*2), Z14
+	VMOVUPS (R12)(R9*1), Z15
 	LEAQ (R12)(R8*4), R12
 	PREFETCHT0 0(R13)
 	PREFETCHT0 64(R13)
@@ -495,28 +349,21 @@ columns:
 	LEAQ (SI)(R8*8), SI
 	LEAQ (SI)(R8*8), SI
 	ADDQ $64, DI
-	ADDQ $64, BX
 	DECQ R10
 	JNZ block
-	MOVQ R13, fixedArgs_ahead(AX)
+	MOVQ R13, i16Args_ahead(AX)
 	VZEROUPPER
 	RET
 
-// func attnFixedLinesAVX512(x *fixedArgs)
-TEXT ·attnFixedLinesAVX512(SB), NOSPLIT, $0-8
+// func attnI16LinesAVX512(x *i16Args)
+TEXT ·attnI16LinesAVX512(SB), NOSPLIT, $0-8
 	MOVQ x+0(FP), AX
-	MOVQ fixedArgs_rows(AX), SI
-	MOVQ fixedArgs_lines(AX), DI
-	MOVQ fixedArgs_scales(AX), BX
-	MOVQ fixedArgs_rowStride(AX), R8
-	MOVQ fixedArgs_ahead(AX), R13
-	MOVQ fixedArgs_aheadEnd(AX), R15
-	VBROADCASTSS wholes<>(SB), Z30
-	VPBROADCASTD high16<>(SB), Z31
-	MOVL $0x55555555, CX
-	KMOVD CX, K7
-	VMOVUPS firstColumns<>(SB), Z28
-	VMOVUPS secondColumns<>(SB), Z29
+	MOVQ i16Args_rows(AX), SI
+	MOVQ i16Args_lines(AX), DI
+	MOVQ i16Args_rowStride(AX), R8
+	MOVQ i16Args_ahead(AX), R13
+	MOVQ i16Args_aheadEnd(AX), R15
+	VMOVUPS quarters<>(SB), Z16
 	MOVQ R8, R12
 	SHLQ $4, R12
 	ADDQ SI, R12
@@ -526,42 +373,20 @@ half:
 pair:
 	XORQ R9, R9
 	MOVQ DI, DX
-	MOVQ fixedArgs_vectors(AX), CX
+	MOVQ i16Args_vectors(AX), CX
 columns:
-	VPSLLD $16, 0(SI)(R9*1), Z0
-	VPANDD 0(SI)(R9*1), Z31, Z1
-	VFMADD132PS.BCST (BX), Z30, Z0
-	VFMADD132PS.BCST (BX), Z30, Z1
-	VPSLLD $16, 0(R12)(R9*1), Z2
-	VPANDD 0(R12)(R9*1), Z31, Z3
-	VFMADD132PS.BCST 64(BX), Z30, Z2
-	VFMADD132PS.BCST 64(BX), Z30, Z3
-	VPSLLD $16, Z2, Z4
-	VMOVDQU16 Z0, K7, Z4
-	VPSLLD $16, Z3, Z5
-	VMOVDQU16 Z1, K7, Z5
-	VMOVDQA64 Z4, Z6
-	VPERMT2D Z5, Z28, Z4
-	VPERMT2D Z5, Z29, Z6
-	VMOVUPS Z4, 0(DX)
-	VMOVUPS Z6, 64(DX)
-	VPSLLD $16, 64(SI)(R9*1), Z8
-	VPANDD 64(SI)(R9*1), Z31, Z9
-	VFMADD132PS.BCST (BX), Z30, Z8
-	VFMADD132PS.BCST (BX), Z30, Z9
-	VPSLLD $16, 64(R12)(R9*1), Z10
-	VPANDD 64(R12)(R9*1), Z31, Z11
-	VFMADD132PS.BCST 64(BX), Z30, Z10
-	VFMADD132PS.BCST 64(BX), Z30, Z11
-	VPSLLD $16, Z10, Z12
-	VMOVDQU16 Z8, K7, Z12
-	VPSLLD $16, Z11, Z13
-	VMOVDQU16 Z9, K7, Z13
-	VMOVDQA64 Z12, Z14
-	VPERMT2D Z13, Z28, Z12
-	VPERMT2D Z13, Z29, Z14
-	VMOVUPS Z12, 128(DX)
-	VMOVUPS Z14, 192(DX)
+	VPERMQ 0(SI)(R9*1), Z16, Z0
+	VPERMQ 0(R12)(R9*1), Z16, Z1
+	VPUNPCKLWD Z1, Z0, Z2
+	VPUNPCKHWD Z1, Z0, Z3
+	VMOVUPS Z2, 0(DX)
+	VMOVUPS Z3, 64(DX)
+	VPERMQ 64(SI)(R9*1), Z16, Z4
+	VPERMQ 64(R12)(R9*1), Z16, Z5
+	VPUNPCKLWD Z5, Z4, Z6
+	VPUNPCKHWD Z5, Z4, Z7
+	VMOVUPS Z6, 128(DX)
+	VMOVUPS Z7, 192(DX)
 	PREFETCHT0 0(R13)
 	PREFETCHT0 64(R13)
 	PREFETCHT0 128(R13)
@@ -576,36 +401,34 @@ columns:
 	ADDQ $256, DI
 	ADDQ R8, SI
 	ADDQ R8, R12
-	ADDQ $4, BX
 	DECQ R14
 	JNZ pair
 	MOVQ R12, SI
 	MOVQ R8, R12
 	SHLQ $4, R12
 	ADDQ SI, R12
-	ADDQ $64, BX
 	DECQ R10
 	JNZ half
-	MOVQ R13, fixedArgs_ahead(AX)
+	MOVQ R13, i16Args_ahead(AX)
 	VZEROUPPER
 	RET
 
-// func attnFixedScores1AVX512(x *fixedArgs)
-TEXT ·attnFixedScores1AVX512(SB), NOSPLIT, $0-8
+// func attnI16Scores1AVX512(x *i16Args)
+TEXT ·attnI16Scores1AVX512(SB), NOSPLIT, $0-8
 	MOVQ x+0(FP), AX
-	MOVQ fixedArgs_x(AX), SI
-	MOVQ fixedArgs_sums(AX), DI
-	MOVQ fixedArgs_xStride(AX), R8
+	MOVQ i16Args_x(AX), SI
+	MOVQ i16Args_sums(AX), DI
+	MOVQ i16Args_xStride(AX), R8
 	LEAQ (R8)(R8*2), R12
 	LEAQ (R8)(R8*4), R14
-	MOVQ fixedArgs_factors(AX), BX
-	MOVQ fixedArgs_groups(AX), R10
-	MOVQ fixedArgs_ahead(AX), R13
-	MOVQ fixedArgs_aheadEnd(AX), R15
+	MOVQ i16Args_factors(AX), BX
+	MOVQ i16Args_groups(AX), R10
+	MOVQ i16Args_ahead(AX), R13
+	MOVQ i16Args_aheadEnd(AX), R15
 rows:
 	MOVQ SI, R9
-	MOVQ fixedArgs_lines(AX), DX
-	MOVQ fixedArgs_pairs(AX), CX
+	MOVQ i16Args_lines(AX), DX
+	MOVQ i16Args_pairs(AX), CX
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -637,11 +460,11 @@ loop:
 	ADDQ $512, DX
 	SUBQ $2, CX
 	JNZ loop
-	MOVQ fixedArgs_scales(AX), R11
-	VMOVUPS 256(R11), Z24
-	VMOVUPS 320(R11), Z25
-	VMOVUPS 384(R11), Z26
-	VMOVUPS 448(R11), Z27
+	MOVQ i16Args_steps(AX), R11
+	VMOVUPS 0(R11), Z24
+	VMOVUPS 64(R11), Z25
+	VMOVUPS 128(R11), Z26
+	VMOVUPS 192(R11), Z27
 	VBROADCASTSS 0(BX), Z28
 	VCVTDQ2PS Z0, Z0
 	VMULPS Z24, Z0, Z0
@@ -664,26 +487,26 @@ loop:
 	ADDQ $4, BX
 	DECQ R10
 	JNZ rows
-	MOVQ R13, fixedArgs_ahead(AX)
+	MOVQ R13, i16Args_ahead(AX)
 	VZEROUPPER
 	RET
 
-// func attnFixedValues1AVX512(x *fixedArgs)
-TEXT ·attnFixedValues1AVX512(SB), NOSPLIT, $0-8
+// func attnI16Values1AVX512(x *i16Args)
+TEXT ·attnI16Values1AVX512(SB), NOSPLIT, $0-8
 	MOVQ x+0(FP), AX
-	MOVQ fixedArgs_x(AX), SI
-	MOVQ fixedArgs_sums(AX), DI
-	MOVQ fixedArgs_xStride(AX), R8
+	MOVQ i16Args_x(AX), SI
+	MOVQ i16Args_sums(AX), DI
+	MOVQ i16Args_xStride(AX), R8
 	LEAQ (R8)(R8*2), R12
 	LEAQ (R8)(R8*4), R14
-	MOVQ fixedArgs_factors(AX), BX
-	MOVQ fixedArgs_groups(AX), R10
-	MOVQ fixedArgs_ahead(AX), R13
-	MOVQ fixedArgs_aheadEnd(AX), R15
+	MOVQ i16Args_factors(AX), BX
+	MOVQ i16Args_groups(AX), R10
+	MOVQ i16Args_ahead(AX), R13
+	MOVQ i16Args_aheadEnd(AX), R15
 rows:
 	MOVQ SI, R9
-	MOVQ fixedArgs_lines(AX), DX
-	MOVQ fixedArgs_pairs(AX), CX
+	MOVQ i16Args_lines(AX), DX
+	MOVQ i16Args_pairs(AX), CX
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -728,31 +551,31 @@ loop:
 	VCVTDQ2PS Z3, Z3
 	VFMADD213PS 192(DI), Z28, Z3
 	VMOVUPS Z3, 192(DI)
-	ADDQ fixedArgs_sumStride(AX), DI
+	ADDQ i16Args_sumStride(AX), DI
 	ADDQ R8, SI
 	ADDQ $4, BX
 	DECQ R10
 	JNZ rows
-	MOVQ R13, fixedArgs_ahead(AX)
+	MOVQ R13, i16Args_ahead(AX)
 	VZEROUPPER
 	RET
 
-// func attnFixedScores2AVX512(x *fixedArgs)
-TEXT ·attnFixedScores2AVX512(SB), NOSPLIT, $0-8
+// func attnI16Scores2AVX512(x *i16Args)
+TEXT ·attnI16Scores2AVX512(SB), NOSPLIT, $0-8
 	MOVQ x+0(FP), AX
-	MOVQ fixedArgs_x(AX), SI
-	MOVQ fixedArgs_sums(AX), DI
-	MOVQ fixedArgs_xStride(AX), R8
+	MOVQ i16Args_x(AX), SI
+	MOVQ i16Args_sums(AX), DI
+	MOVQ i16Args_xStride(AX), R8
 	LEAQ (R8)(R8*2), R12
 	LEAQ (R8)(R8*4), R14
-	MOVQ fixedArgs_factors(AX), BX
-	MOVQ fixedArgs_groups(AX), R10
-	MOVQ fixedArgs_ahead(AX), R13
-	MOVQ fixedArgs_aheadEnd(AX), R15
+	MOVQ i16Args_factors(AX), BX
+	MOVQ i16Args_groups(AX), R10
+	MOVQ i16Args_ahead(AX), R13
+	MOVQ i16Args_aheadEnd(AX), R15
 rows:
 	MOVQ SI, R9
-	MOVQ fixedArgs_lines(AX), DX
-	MOVQ fixedArgs_pairs(AX), CX
+	MOVQ i16Args_lines(AX), DX
+	MOVQ i16Args_pairs(AX), CX
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -798,11 +621,11 @@ loop:
 	ADDQ $512, DX
 	SUBQ $2, CX
 	JNZ loop
-	MOVQ fixedArgs_scales(AX), R11
-	VMOVUPS 256(R11), Z24
-	VMOVUPS 320(R11), Z25
-	VMOVUPS 384(R11), Z26
-	VMOVUPS 448(R11), Z27
+	MOVQ i16Args_steps(AX), R11
+	VMOVUPS 0(R11), Z24
+	VMOVUPS 64(R11), Z25
+	VMOVUPS 128(R11), Z26
+	VMOVUPS 192(R11), Z27
 	VBROADCASTSS 0(BX), Z28
 	VCVTDQ2PS Z0, Z0
 	VMULPS Z24, Z0, Z0
@@ -843,26 +666,26 @@ loop:
 	ADDQ $8, BX
 	DECQ R10
 	JNZ rows
-	MOVQ R13, fixedArgs_ahead(AX)
+	MOVQ R13, i16Args_ahead(AX)
 	VZEROUPPER
 	RET
 
-// func attnFixedValues2AVX512(x *fixedArgs)
-TEXT ·attnFixedValues2AVX512(SB), NOSPLIT, $0-8
+// func attnI16Values2AVX512(x *i16Args)
+TEXT ·attnI16Values2AVX512(SB), NOSPLIT, $0-8
 	MOVQ x+0(FP), AX
-	MOVQ fixedArgs_x(AX), SI
-	MOVQ fixedArgs_sums(AX), DI
-	MOVQ fixedArgs_xStride(AX), R8
+	MOVQ i16Args_x(AX), SI
+	MOVQ i16Args_sums(AX), DI
+	MOVQ i16Args_xStride(AX), R8
 	LEAQ (R8)(R8*2), R12
 	LEAQ (R8)(R8*4), R14
-	MOVQ fixedArgs_factors(AX), BX
-	MOVQ fixedArgs_groups(AX), R10
-	MOVQ fixedArgs_ahead(AX), R13
-	MOVQ fixedArgs_aheadEnd(AX), R15
+	MOVQ i16Args_factors(AX), BX
+	MOVQ i16Args_groups(AX), R10
+	MOVQ i16Args_ahead(AX), R13
+	MOVQ i16Args_aheadEnd(AX), R15
 rows:
 	MOVQ SI, R9
-	MOVQ fixedArgs_lines(AX), DX
-	MOVQ fixedArgs_pairs(AX), CX
+	MOVQ i16Args_lines(AX), DX
+	MOVQ i16Args_pairs(AX), CX
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -921,7 +744,7 @@ loop:
 	VCVTDQ2PS Z3, Z3
 	VFMADD213PS 192(DI), Z28, Z3
 	VMOVUPS Z3, 192(DI)
-	ADDQ fixedArgs_sumStride(AX), DI
+	ADDQ i16Args_sumStride(AX), DI
 	VBROADCASTSS 4(BX), Z28
 	VCVTDQ2PS Z4, Z4
 	VFMADD213PS 0(DI), Z28, Z4
@@ -935,32 +758,32 @@ loop:
 	VCVTDQ2PS Z7, Z7
 	VFMADD213PS 192(DI), Z28, Z7
 	VMOVUPS Z7, 192(DI)
-	ADDQ fixedArgs_sumStride(AX), DI
+	ADDQ i16Args_sumStride(AX), DI
 	ADDQ R8, SI
 	ADDQ R8, SI
 	ADDQ $8, BX
 	DECQ R10
 	JNZ rows
-	MOVQ R13, fixedArgs_ahead(AX)
+	MOVQ R13, i16Args_ahead(AX)
 	VZEROUPPER
 	RET
 
-// func attnFixedScores3AVX512(x *fixedArgs)
-TEXT ·attnFixedScores3AVX512(SB), NOSPLIT, $0-8
+// func attnI16Scores3AVX512(x *i16Args)
+TEXT ·attnI16Scores3AVX512(SB), NOSPLIT, $0-8
 	MOVQ x+0(FP), AX
-	MOVQ fixedArgs_x(AX), SI
-	MOVQ fixedArgs_sums(AX), DI
-	MOVQ fixedArgs_xStride(AX), R8
+	MOVQ i16Args_x(AX), SI
+	MOVQ i16Args_sums(AX), DI
+	MOVQ i16Args_xStride(AX), R8
 	LEAQ (R8)(R8*2), R12
 	LEAQ (R8)(R8*4), R14
-	MOVQ fixedArgs_factors(AX), BX
-	MOVQ fixedArgs_groups(AX), R10
-	MOVQ fixedArgs_ahead(AX), R13
-	MOVQ fixedArgs_aheadEnd(AX), R15
+	MOVQ i16Args_factors(AX), BX
+	MOVQ i16Args_groups(AX), R10
+	MOVQ i16Args_ahead(AX), R13
+	MOVQ i16Args_aheadEnd(AX), R15
 rows:
 	MOVQ SI, R9
-	MOVQ fixedArgs_lines(AX), DX
-	MOVQ fixedArgs_pairs(AX), CX
+	MOVQ i16Args_lines(AX), DX
+	MOVQ i16Args_pairs(AX), CX
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1020,11 +843,11 @@ loop:
 	ADDQ $512, DX
 	SUBQ $2, CX
 	JNZ loop
-	MOVQ fixedArgs_scales(AX), R11
-	VMOVUPS 256(R11), Z24
-	VMOVUPS 320(R11), Z25
-	VMOVUPS 384(R11), Z26
-	VMOVUPS 448(R11), Z27
+	MOVQ i16Args_steps(AX), R11
+	VMOVUPS 0(R11), Z24
+	VMOVUPS 64(R11), Z25
+	VMOVUPS 128(R11), Z26
+	VMOVUPS 192(R11), Z27
 	VBROADCASTSS 0(BX), Z28
 	VCVTDQ2PS Z0, Z0
 	VMULPS Z24, Z0, Z0
@@ -1083,26 +906,26 @@ loop:
 	ADDQ $12, BX
 	DECQ R10
 	JNZ rows
-	MOVQ R13, fixedArgs_ahead(AX)
+	MOVQ R13, i16Args_ahead(AX)
 	VZEROUPPER
 	RET
 
-// func attnFixedValues3AVX512(x *fixedArgs)
-TEXT ·attnFixedValues3AVX512(SB), NOSPLIT, $0-8
+// func attnI16Values3AVX512(x *i16Args)
+TEXT ·attnI16Values3AVX512(SB), NOSPLIT, $0-8
 	MOVQ x+0(FP), AX
-	MOVQ fixedArgs_x(AX), SI
-	MOVQ fixedArgs_sums(AX), DI
-	MOVQ fixedArgs_xStride(AX), R8
+	MOVQ i16Args_x(AX), SI
+	MOVQ i16Args_sums(AX), DI
+	MOVQ i16Args_xStride(AX), R8
 	LEAQ (R8)(R8*2), R12
 	LEAQ (R8)(R8*4), R14
-	MOVQ fixedArgs_factors(AX), BX
-	MOVQ fixedArgs_groups(AX), R10
-	MOVQ fixedArgs_ahead(AX), R13
-	MOVQ fixedArgs_aheadEnd(AX), R15
+	MOVQ i16Args_factors(AX), BX
+	MOVQ i16Args_groups(AX), R10
+	MOVQ i16Args_ahead(AX), R13
+	MOVQ i16Args_aheadEnd(AX), R15
 rows:
 	MOVQ SI, R9
-	MOVQ fixedArgs_lines(AX), DX
-	MOVQ fixedArgs_pairs(AX), CX
+	MOVQ i16Args_lines(AX), DX
+	MOVQ i16Args_pairs(AX), CX
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1175,7 +998,7 @@ loop:
 	VCVTDQ2PS Z3, Z3
 	VFMADD213PS 192(DI), Z28, Z3
 	VMOVUPS Z3, 192(DI)
-	ADDQ fixedArgs_sumStride(AX), DI
+	ADDQ i16Args_sumStride(AX), DI
 	VBROADCASTSS 4(BX), Z28
 	VCVTDQ2PS Z4, Z4
 	VFMADD213PS 0(DI), Z28, Z4
@@ -1189,7 +1012,7 @@ loop:
 	VCVTDQ2PS Z7, Z7
 	VFMADD213PS 192(DI), Z28, Z7
 	VMOVUPS Z7, 192(DI)
-	ADDQ fixedArgs_sumStride(AX), DI
+	ADDQ i16Args_sumStride(AX), DI
 	VBROADCASTSS 8(BX), Z28
 	VCVTDQ2PS Z8, Z8
 	VFMADD213PS 0(DI), Z28, Z8
@@ -1203,33 +1026,33 @@ loop:
 	VCVTDQ2PS Z11, Z11
 	VFMADD213PS 192(DI), Z28, Z11
 	VMOVUPS Z11, 192(DI)
-	ADDQ fixedArgs_sumStride(AX), DI
+	ADDQ i16Args_sumStride(AX), DI
 	ADDQ R8, SI
 	ADDQ R8, SI
 	ADDQ R8, SI
 	ADDQ $12, BX
 	DECQ R10
 	JNZ rows
-	MOVQ R13, fixedArgs_ahead(AX)
+	MOVQ R13, i16Args_ahead(AX)
 	VZEROUPPER
 	RET
 
-// func attnFixedScores4AVX512(x *fixedArgs)
-TEXT ·attnFixedScores4AVX512(SB), NOSPLIT, $0-8
+// func attnI16Scores4AVX512(x *i16Args)
+TEXT ·attnI16Scores4AVX512(SB), NOSPLIT, $0-8
 	MOVQ x+0(FP), AX
-	MOVQ fixedArgs_x(AX), SI
-	MOVQ fixedArgs_sums(AX), DI
-	MOVQ fixedArgs_xStride(AX), R8
+	MOVQ i16Args_x(AX), SI
+	MOVQ i16Args_sums(AX), DI
+	MOVQ i16Args_xStride(AX), R8
 	LEAQ (R8)(R8*2), R12
 	LEAQ (R8)(R8*4), R14
-	MOVQ fixedArgs_factors(AX), BX
-	MOVQ fixedArgs_groups(AX), R10
-	MOVQ fixedArgs_ahead(AX), R13
-	MOVQ fixedArgs_aheadEnd(AX), R15
+	MOVQ i16Args_factors(AX), BX
+	MOVQ i16Args_groups(AX), R10
+	MOVQ i16Args_ahead(AX), R13
+	MOVQ i16Args_aheadEnd(AX), R15
 rows:
 	MOVQ SI, R9
-	MOVQ fixedArgs_lines(AX), DX
-	MOVQ fixedArgs_pairs(AX), CX
+	MOVQ i16Args_lines(AX), DX
+	MOVQ i16Args_pairs(AX), CX
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1303,11 +1126,11 @@ loop:
 	ADDQ $512, DX
 	SUBQ $2, CX
 	JNZ loop
-	MOVQ fixedArgs_scales(AX), R11
-	VMOVUPS 256(R11), Z24
-	VMOVUPS 320(R11), Z25
-	VMOVUPS 384(R11), Z26
-	VMOVUPS 448(R11), Z27
+	MOVQ i16Args_steps(AX), R11
+	VMOVUPS 0(R11), Z24
+	VMOVUPS 64(R11), Z25
+	VMOVUPS 128(R11), Z26
+	VMOVUPS 192(R11), Z27
 	VBROADCASTSS 0(BX), Z28
 	VCVTDQ2PS Z0, Z0
 	VMULPS Z24, Z0, Z0
@@ -1384,26 +1207,26 @@ loop:
 	ADDQ $16, BX
 	DECQ R10
 	JNZ rows
-	MOVQ R13, fixedArgs_ahead(AX)
+	MOVQ R13, i16Args_ahead(AX)
 	VZEROUPPER
 	RET
 
-// func attnFixedValues4AVX512(x *fixedArgs)
-TEXT ·attnFixedValues4AVX512(SB), NOSPLIT, $0-8
+// func attnI16Values4AVX512(x *i16Args)
+TEXT ·attnI16Values4AVX512(SB), NOSPLIT, $0-8
 	MOVQ x+0(FP), AX
-	MOVQ fixedArgs_x(AX), SI
-	MOVQ fixedArgs_sums(AX), DI
-	MOVQ fixedArgs_xStride(AX), R8
+	MOVQ i16Args_x(AX), SI
+	MOVQ i16Args_sums(AX), DI
+	MOVQ i16Args_xStride(AX), R8
 	LEAQ (R8)(R8*2), R12
 	LEAQ (R8)(R8*4), R14
-	MOVQ fixedArgs_factors(AX), BX
-	MOVQ fixedArgs_groups(AX), R10
-	MOVQ fixedArgs_ahead(AX), R13
-	MOVQ fixedArgs_aheadEnd(AX), R15
+	MOVQ i16Args_factors(AX), BX
+	MOVQ i16Args_groups(AX), R10
+	MOVQ i16Args_ahead(AX), R13
+	MOVQ i16Args_aheadEnd(AX), R15
 rows:
 	MOVQ SI, R9
-	MOVQ fixedArgs_lines(AX), DX
-	MOVQ fixedArgs_pairs(AX), CX
+	MOVQ i16Args_lines(AX), DX
+	MOVQ i16Args_pairs(AX), CX
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1490,7 +1313,7 @@ loop:
 	VCVTDQ2PS Z3, Z3
 	VFMADD213PS 192(DI), Z28, Z3
 	VMOVUPS Z3, 192(DI)
-	ADDQ fixedArgs_sumStride(AX), DI
+	ADDQ i16Args_sumStride(AX), DI
 	VBROADCASTSS 4(BX), Z28
 	VCVTDQ2PS Z4, Z4
 	VFMADD213PS 0(DI), Z28, Z4
@@ -1504,7 +1327,7 @@ loop:
 	VCVTDQ2PS Z7, Z7
 	VFMADD213PS 192(DI), Z28, Z7
 	VMOVUPS Z7, 192(DI)
-	ADDQ fixedArgs_sumStride(AX), DI
+	ADDQ i16Args_sumStride(AX), DI
 	VBROADCASTSS 8(BX), Z28
 	VCVTDQ2PS Z8, Z8
 	VFMADD213PS 0(DI), Z28, Z8
@@ -1518,7 +1341,7 @@ loop:
 	VCVTDQ2PS Z11, Z11
 	VFMADD213PS 192(DI), Z28, Z11
 	VMOVUPS Z11, 192(DI)
-	ADDQ fixedArgs_sumStride(AX), DI
+	ADDQ i16Args_sumStride(AX), DI
 	VBROADCASTSS 12(BX), Z28
 	VCVTDQ2PS Z12, Z12
 	VFMADD213PS 0(DI), Z28, Z12
@@ -1532,7 +1355,7 @@ loop:
 	VCVTDQ2PS Z15, Z15
 	VFMADD213PS 192(DI), Z28, Z15
 	VMOVUPS Z15, 192(DI)
-	ADDQ fixedArgs_sumStride(AX), DI
+	ADDQ i16Args_sumStride(AX), DI
 	ADDQ R8, SI
 	ADDQ R8, SI
 	ADDQ R8, SI
@@ -1540,26 +1363,26 @@ loop:
 	ADDQ $16, BX
 	DECQ R10
 	JNZ rows
-	MOVQ R13, fixedArgs_ahead(AX)
+	MOVQ R13, i16Args_ahead(AX)
 	VZEROUPPER
 	RET
 
-// func attnFixedScores5AVX512(x *fixedArgs)
-TEXT ·attnFixedScores5AVX512(SB), NOSPLIT, $0-8
+// func attnI16Scores5AVX512(x *i16Args)
+TEXT ·attnI16Scores5AVX512(SB), NOSPLIT, $0-8
 	MOVQ x+0(FP), AX
-	MOVQ fixedArgs_x(AX), SI
-	MOVQ fixedArgs_sums(AX), DI
-	MOVQ fixedArgs_xStride(AX), R8
+	MOVQ i16Args_x(AX), SI
+	MOVQ i16Args_sums(AX), DI
+	MOVQ i16Args_xStride(AX), R8
 	LEAQ (R8)(R8*2), R12
 	LEAQ (R8)(R8*4), R14
-	MOVQ fixedArgs_factors(AX), BX
-	MOVQ fixedArgs_groups(AX), R10
-	MOVQ fixedArgs_ahead(AX), R13
-	MOVQ fixedArgs_aheadEnd(AX), R15
+	MOVQ i16Args_factors(AX), BX
+	MOVQ i16Args_groups(AX), R10
+	MOVQ i16Args_ahead(AX), R13
+	MOVQ i16Args_aheadEnd(AX), R15
 rows:
 	MOVQ SI, R9
-	MOVQ fixedArgs_lines(AX), DX
-	MOVQ fixedArgs_pairs(AX), CX
+	MOVQ i16Args_lines(AX), DX
+	MOVQ i16Args_pairs(AX), CX
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1647,11 +1470,11 @@ loop:
 	ADDQ $512, DX
 	SUBQ $2, CX
 	JNZ loop
-	MOVQ fixedArgs_scales(AX), R11
-	VMOVUPS 256(R11), Z24
-	VMOVUPS 320(R11), Z25
-	VMOVUPS 384(R11), Z26
-	VMOVUPS 448(R11), Z27
+	MOVQ i16Args_steps(AX), R11
+	VMOVUPS 0(R11), Z24
+	VMOVUPS 64(R11), Z25
+	VMOVUPS 128(R11), Z26
+	VMOVUPS 192(R11), Z27
 	VBROADCASTSS 0(BX), Z28
 	VCVTDQ2PS Z0, Z0
 	VMULPS Z24, Z0, Z0
@@ -1746,26 +1569,26 @@ loop:
 	ADDQ $20, BX
 	DECQ R10
 	JNZ rows
-	MOVQ R13, fixedArgs_ahead(AX)
+	MOVQ R13, i16Args_ahead(AX)
 	VZEROUPPER
 	RET
 
-// func attnFixedValues5AVX512(x *fixedArgs)
-TEXT ·attnFixedValues5AVX512(SB), NOSPLIT, $0-8
+// func attnI16Values5AVX512(x *i16Args)
+TEXT ·attnI16Values5AVX512(SB), NOSPLIT, $0-8
 	MOVQ x+0(FP), AX
-	MOVQ fixedArgs_x(AX), SI
-	MOVQ fixedArgs_sums(AX), DI
-	MOVQ fixedArgs_xStride(AX), R8
+	MOVQ i16Args_x(AX), SI
+	MOVQ i16Args_sums(AX), DI
+	MOVQ i16Args_xStride(AX), R8
 	LEAQ (R8)(R8*2), R12
 	LEAQ (R8)(R8*4), R14
-	MOVQ fixedArgs_factors(AX), BX
-	MOVQ fixedArgs_groups(AX), R10
-	MOVQ fixedArgs_ahead(AX), R13
-	MOVQ fixedArgs_aheadEnd(AX), R15
+	MOVQ i16Args_factors(AX), BX
+	MOVQ i16Args_groups(AX), R10
+	MOVQ i16Args_ahead(AX), R13
+	MOVQ i16Args_aheadEnd(AX), R15
 rows:
 	MOVQ SI, R9
-	MOVQ fixedArgs_lines(AX), DX
-	MOVQ fixedArgs_pairs(AX), CX
+	MOVQ i16Args_lines(AX), DX
+	MOVQ i16Args_pairs(AX), CX
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1866,7 +1689,7 @@ loop:
 	VCVTDQ2PS Z3, Z3
 	VFMADD213PS 192(DI), Z28, Z3
 	VMOVUPS Z3, 192(DI)
-	ADDQ fixedArgs_sumStride(AX), DI
+	ADDQ i16Args_sumStride(AX), DI
 	VBROADCASTSS 4(BX), Z28
 	VCVTDQ2PS Z4, Z4
 	VFMADD213PS 0(DI), Z28, Z4
@@ -1880,7 +1703,7 @@ loop:
 	VCVTDQ2PS Z7, Z7
 	VFMADD213PS 192(DI), Z28, Z7
 	VMOVUPS Z7, 192(DI)
-	ADDQ fixedArgs_sumStride(AX), DI
+	ADDQ i16Args_sumStride(AX), DI
 	VBROADCASTSS 8(BX), Z28
 	VCVTDQ2PS Z8, Z8
 	VFMADD213PS 0(DI), Z28, Z8
@@ -1894,7 +1717,7 @@ loop:
 	VCVTDQ2PS Z11, Z11
 	VFMADD213PS 192(DI), Z28, Z11
 	VMOVUPS Z11, 192(DI)
-	ADDQ fixedArgs_sumStride(AX), DI
+	ADDQ i16Args_sumStride(AX), DI
 	VBROADCASTSS 12(BX), Z28
 	VCVTDQ2PS Z12, Z12
 	VFMADD213PS 0(DI), Z28, Z12
@@ -1908,7 +1731,7 @@ loop:
 	VCVTDQ2PS Z15, Z15
 	VFMADD213PS 192(DI), Z28, Z15
 	VMOVUPS Z15, 192(DI)
-	ADDQ fixedArgs_sumStride(AX), DI
+	ADDQ i16Args_sumStride(AX), DI
 	VBROADCASTSS 16(BX), Z28
 	VCVTDQ2PS Z16, Z16
 	VFMADD213PS 0(DI), Z28, Z16
@@ -1922,7 +1745,7 @@ loop:
 	VCVTDQ2PS Z19, Z19
 	VFMADD213PS 192(DI), Z28, Z19
 	VMOVUPS Z19, 192(DI)
-	ADDQ fixedArgs_sumStride(AX), DI
+	ADDQ i16Args_sumStride(AX), DI
 	ADDQ R8, SI
 	ADDQ R8, SI
 	ADDQ R8, SI
@@ -1931,26 +1754,26 @@ loop:
 	ADDQ $20, BX
 	DECQ R10
 	JNZ rows
-	MOVQ R13, fixedArgs_ahead(AX)
+	MOVQ R13, i16Args_ahead(AX)
 	VZEROUPPER
 	RET
 
-// func attnFixedScores6AVX512(x *fixedArgs)
-TEXT ·attnFixedScores6AVX512(SB), NOSPLIT, $0-8
+// func attnI16Scores6AVX512(x *i16Args)
+TEXT ·attnI16Scores6AVX512(SB), NOSPLIT, $0-8
 	MOVQ x+0(FP), AX
-	MOVQ fixedArgs_x(AX), SI
-	MOVQ fixedArgs_sums(AX), DI
-	MOVQ fixedArgs_xStride(AX), R8
+	MOVQ i16Args_x(AX), SI
+	MOVQ i16Args_sums(AX), DI
+	MOVQ i16Args_xStride(AX), R8
 	LEAQ (R8)(R8*2), R12
 	LEAQ (R8)(R8*4), R14
-	MOVQ fixedArgs_factors(AX), BX
-	MOVQ fixedArgs_groups(AX), R10
-	MOVQ fixedArgs_ahead(AX), R13
-	MOVQ fixedArgs_aheadEnd(AX), R15
+	MOVQ i16Args_factors(AX), BX
+	MOVQ i16Args_groups(AX), R10
+	MOVQ i16Args_ahead(AX), R13
+	MOVQ i16Args_aheadEnd(AX), R15
 rows:
 	MOVQ SI, R9
-	MOVQ fixedArgs_lines(AX), DX
-	MOVQ fixedArgs_pairs(AX), CX
+	MOVQ i16Args_lines(AX), DX
+	MOVQ i16Args_pairs(AX), CX
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -2052,11 +1875,11 @@ loop:
 	ADDQ $512, DX
 	SUBQ $2, CX
 	JNZ loop
-	MOVQ fixedArgs_scales(AX), R11
-	VMOVUPS 256(R11), Z24
-	VMOVUPS 320(R11), Z25
-	VMOVUPS 384(R11), Z26
-	VMOVUPS 448(R11), Z27
+	MOVQ i16Args_steps(AX), R11
+	VMOVUPS 0(R11), Z24
+	VMOVUPS 64(R11), Z25
+	VMOVUPS 128(R11), Z26
+	VMOVUPS 192(R11), Z27
 	VBROADCASTSS 0(BX), Z28
 	VCVTDQ2PS Z0, Z0
 	VMULPS Z24, Z0, Z0
@@ -2169,26 +1992,26 @@ loop:
 	ADDQ $24, BX
 	DECQ R10
 	JNZ rows
-	MOVQ R13, fixedArgs_ahead(AX)
+	MOVQ R13, i16Args_ahead(AX)
 	VZEROUPPER
 	RET
 
-// func attnFixedValues6AVX512(x *fixedArgs)
-TEXT ·attnFixedValues6AVX512(SB), NOSPLIT, $0-8
+// func attnI16Values6AVX512(x *i16Args)
+TEXT ·attnI16Values6AVX512(SB), NOSPLIT, $0-8
 	MOVQ x+0(FP), AX
-	MOVQ fixedArgs_x(AX), SI
-	MOVQ fixedArgs_sums(AX), DI
-	MOVQ fixedArgs_xStride(AX), R8
+	MOVQ i16Args_x(AX), SI
+	MOVQ i16Args_sums(AX), DI
+	MOVQ i16Args_xStride(AX), R8
 	LEAQ (R8)(R8*2), R12
 	LEAQ (R8)(R8*4), R14
-	MOVQ fixedArgs_factors(AX), BX
-	MOVQ fixedArgs_groups(AX), R10
-	MOVQ fixedArgs_ahead(AX), R13
-	MOVQ fixedArgs_aheadEnd(AX), R15
+	MOVQ i16Args_factors(AX), BX
+	MOVQ i16Args_groups(AX), R10
+	MOVQ i16Args_ahead(AX), R13
+	MOVQ i16Args_aheadEnd(AX), R15
 rows:
 	MOVQ SI, R9
-	MOVQ fixedArgs_lines(AX), DX
-	MOVQ fixedArgs_pairs(AX), CX
+	MOVQ i16Args_lines(AX), DX
+	MOVQ i16Args_pairs(AX), CX
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -2303,7 +2126,7 @@ loop:
 	VCVTDQ2PS Z3, Z3
 	VFMADD213PS 192(DI), Z28, Z3
 	VMOVUPS Z3, 192(DI)
-	ADDQ fixedArgs_sumStride(AX), DI
+	ADDQ i16Args_sumStride(AX), DI
 	VBROADCASTSS 4(BX), Z28
 	VCVTDQ2PS Z4, Z4
 	VFMADD213PS 0(DI), Z28, Z4
@@ -2317,7 +2140,7 @@ loop:
 	VCVTDQ2PS Z7, Z7
 	VFMADD213PS 192(DI), Z28, Z7
 	VMOVUPS Z7, 192(DI)
-	ADDQ fixedArgs_sumStride(AX), DI
+	ADDQ i16Args_sumStride(AX), DI
 	VBROADCASTSS 8(BX), Z28
 	VCVTDQ2PS Z8, Z8
 	VFMADD213PS 0(DI), Z28, Z8
@@ -2331,7 +2154,7 @@ loop:
 	VCVTDQ2PS Z11, Z11
 	VFMADD213PS 192(DI), Z28, Z11
 	VMOVUPS Z11, 192(DI)
-	ADDQ fixedArgs_sumStride(AX), DI
+	ADDQ i16Args_sumStride(AX), DI
 	VBROADCASTSS 12(BX), Z28
 	VCVTDQ2PS Z12, Z12
 	VFMADD213PS 0(DI), Z28, Z12
@@ -2345,7 +2168,7 @@ loop:
 	VCVTDQ2PS Z15, Z15
 	VFMADD213PS 192(DI), Z28, Z15
 	VMOVUPS Z15, 192(DI)
-	ADDQ fixedArgs_sumStride(AX), DI
+	ADDQ i16Args_sumStride(AX), DI
 	VBROADCASTSS 16(BX), Z28
 	VCVTDQ2PS Z16, Z16
 	VFMADD213PS 0(DI), Z28, Z16
@@ -2359,7 +2182,7 @@ loop:
 	VCVTDQ2PS Z19, Z19
 	VFMADD213PS 192(DI), Z28, Z19
 	VMOVUPS Z19, 192(DI)
-	ADDQ fixedArgs_sumStride(AX), DI
+	ADDQ i16Args_sumStride(AX), DI
 	VBROADCASTSS 20(BX), Z28
 	VCVTDQ2PS Z20, Z20
 	VFMADD213PS 0(DI), Z28, Z20
@@ -2373,7 +2196,7 @@ loop:
 	VCVTDQ2PS Z23, Z23
 	VFMADD213PS 192(DI), Z28, Z23
 	VMOVUPS Z23, 192(DI)
-	ADDQ fixedArgs_sumStride(AX), DI
+	ADDQ i16Args_sumStride(AX), DI
 	ADDQ R8, SI
 	ADDQ R8, SI
 	ADDQ R8, SI
@@ -2383,26 +2206,22 @@ loop:
 	ADDQ $24, BX
 	DECQ R10
 	JNZ rows
-	MOVQ R13, fixedArgs_ahead(AX)
+	MOVQ R13, i16Args_ahead(AX)
 	VZEROUPPER
 	RET
 
-// func attnFixedScoreRows1AVX512(x *fixedArgs)
-TEXT ·attnFixedScoreRows1AVX512(SB), NOSPLIT, $0-8
+// func attnI16ScoreRows1AVX512(x *i16Args)
+TEXT ·attnI16ScoreRows1AVX512(SB), NOSPLIT, $0-8
 	MOVQ x+0(FP), AX
-	MOVQ fixedArgs_rows(AX), SI
-	MOVQ fixedArgs_sums(AX), DI
-	MOVQ fixedArgs_rowStride(AX), R8
+	MOVQ i16Args_rows(AX), SI
+	MOVQ i16Args_sums(AX), DI
+	MOVQ i16Args_rowStride(AX), R8
 	LEAQ (R8)(R8*2), R9
-	MOVQ fixedArgs_ahead(AX), R13
-	MOVQ fixedArgs_aheadEnd(AX), R15
-	MOVQ fixedArgs_scales(AX), R10
-	MOVQ fixedArgs_xStride(AX), R12
+	MOVQ i16Args_ahead(AX), R13
+	MOVQ i16Args_aheadEnd(AX), R15
+	MOVQ i16Args_steps(AX), R10
+	MOVQ i16Args_xStride(AX), R12
 	LEAQ (R12)(R12*2), BX
-	VBROADCASTSS wholes<>(SB), Z30
-	VPBROADCASTD high16<>(SB), Z31
-	MOVL $0x55555555, CX
-	KMOVD CX, K7
 	MOVQ $16, DX
 keys:
 	VPXORD Z0, Z0, Z0
@@ -2410,38 +2229,18 @@ keys:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	MOVQ SI, R11
-	MOVQ fixedArgs_x(AX), R14
-	MOVQ fixedArgs_vectors(AX), CX
+	MOVQ i16Args_x(AX), R14
+	MOVQ i16Args_vectors(AX), CX
 columns:
 	VMOVUPS (R14), Z16
-	VPSLLD $16, (R11), Z20
-	VPANDD (R11), Z31, Z21
-	VFMADD132PS.BCST 0(R10), Z30, Z20
-	VFMADD132PS.BCST 0(R10), Z30, Z21
-	VPSLLD $16, Z21, Z21
-	VMOVDQU16 Z20, K7, Z21
-	VPDPWSSD Z21, Z16, Z0
-	VPSLLD $16, (R11)(R8*1), Z22
-	VPANDD (R11)(R8*1), Z31, Z23
-	VFMADD132PS.BCST 4(R10), Z30, Z22
-	VFMADD132PS.BCST 4(R10), Z30, Z23
-	VPSLLD $16, Z23, Z23
-	VMOVDQU16 Z22, K7, Z23
-	VPDPWSSD Z23, Z16, Z1
-	VPSLLD $16, (R11)(R8*2), Z24
-	VPANDD (R11)(R8*2), Z31, Z25
-	VFMADD132PS.BCST 8(R10), Z30, Z24
-	VFMADD132PS.BCST 8(R10), Z30, Z25
-	VPSLLD $16, Z25, Z25
-	VMOVDQU16 Z24, K7, Z25
-	VPDPWSSD Z25, Z16, Z2
-	VPSLLD $16, (R11)(R9*1), Z26
-	VPANDD (R11)(R9*1), Z31, Z27
-	VFMADD132PS.BCST 12(R10), Z30, Z26
-	VFMADD132PS.BCST 12(R10), Z30, Z27
-	VPSLLD $16, Z27, Z27
-	VMOVDQU16 Z26, K7, Z27
-	VPDPWSSD Z27, Z16, Z3
+	VMOVUPS (R11), Z20
+	VPDPWSSD Z20, Z16, Z0
+	VMOVUPS (R11)(R8*1), Z21
+	VPDPWSSD Z21, Z16, Z1
+	VMOVUPS (R11)(R8*2), Z22
+	VPDPWSSD Z22, Z16, Z2
+	VMOVUPS (R11)(R9*1), Z23
+	VPDPWSSD Z23, Z16, Z3
 	PREFETCHT0 0(R13)
 	PREFETCHT0 64(R13)
 	PREFETCHT0 128(R13)
@@ -2453,7 +2252,7 @@ columns:
 	ADDQ $64, R14
 	DECQ CX
 	JNZ columns
-	MOVQ fixedArgs_factors(AX), R11
+	MOVQ i16Args_factors(AX), R11
 	VUNPCKLPS Z1, Z0, Z16
 	VUNPCKHPS Z1, Z0, Z0
 	VPADDD Z0, Z16, Z0
@@ -2468,7 +2267,7 @@ columns:
 	VEXTRACTF32X4 $1, Y0, X16
 	VPADDD X16, X0, X0
 	VCVTDQ2PS X0, X0
-	VMULPS 256(R10), X0, X0
+	VMULPS (R10), X0, X0
 	VMULPS.BCST 0(R11), X0, X0
 	VMOVUPS X0, 0(DI)
 	ADDQ $16, DI
@@ -2476,31 +2275,28 @@ columns:
 	LEAQ (SI)(R8*4), SI
 	DECQ DX
 	JNZ keys
-	MOVQ R13, fixedArgs_ahead(AX)
+	MOVQ R13, i16Args_ahead(AX)
 	VZEROUPPER
 	RET
 
-// func attnFixedValueRows1AVX512(x *fixedArgs)
-TEXT ·attnFixedValueRows1AVX512(SB), NOSPLIT, $0-8
+// func attnI16ValueRows1AVX512(x *i16Args)
+TEXT ·attnI16ValueRows1AVX512(SB), NOSPLIT, $0-8
 	MOVQ x+0(FP), AX
-	MOVQ fixedArgs_sums(AX), DI
-	MOVQ fixedArgs_rowStride(AX), R8
-	MOVQ fixedArgs_ahead(AX), R13
-	MOVQ fixedArgs_aheadEnd(AX), R15
-	VBROADCASTSS wholes<>(SB), Z30
-	VPBROADCASTD high16<>(SB), Z31
-	MOVL $0x55555555, CX
-	KMOVD CX, K7
-	MOVQ fixedArgs_rows(AX), R11
-	MOVQ fixedArgs_vectors(AX), CX
+	MOVQ i16Args_sums(AX), DI
+	MOVQ i16Args_rowStride(AX), R8
+	MOVQ i16Args_ahead(AX), R13
+	MOVQ i16Args_aheadEnd(AX), R15
+	VMOVUPS packFirst<>(SB), Z28
+	VMOVUPS packSecond<>(SB), Z29
+	MOVQ i16Args_rows(AX), R11
+	MOVQ i16Args_vectors(AX), CX
 columns:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	MOVQ R11, SI
-	MOVQ fixedArgs_x(AX), DX
-	MOVQ fixedArgs_scales(AX), BX
+	MOVQ i16Args_x(AX), DX
 	MOVQ R8, R12
 	SHLQ $4, R12
 	ADDQ SI, R12
@@ -2509,32 +2305,16 @@ half:
 	MOVQ $16, R14
 pair:
 	VPBROADCASTD 0(DX), Z16
-	VPSLLD $16, 0(SI), Z20
-	VPANDD 0(SI), Z31, Z21
-	VFMADD132PS.BCST (BX), Z30, Z20
-	VFMADD132PS.BCST (BX), Z30, Z21
-	VPSLLD $16, 0(R12), Z22
-	VPANDD 0(R12), Z31, Z23
-	VFMADD132PS.BCST 64(BX), Z30, Z22
-	VFMADD132PS.BCST 64(BX), Z30, Z23
-	VPSLLD $16, Z22, Z22
-	VMOVDQU16 Z20, K7, Z22
-	VPSLLD $16, Z23, Z23
-	VMOVDQU16 Z21, K7, Z23
+	VMOVUPS 0(SI), Z20
+	VMOVUPS 0(R12), Z21
+	VPUNPCKLWD Z21, Z20, Z22
+	VPUNPCKHWD Z21, Z20, Z23
 	VPDPWSSD Z22, Z16, Z0
 	VPDPWSSD Z23, Z16, Z1
-	VPSLLD $16, 64(SI), Z24
-	VPANDD 64(SI), Z31, Z25
-	VFMADD132PS.BCST (BX), Z30, Z24
-	VFMADD132PS.BCST (BX), Z30, Z25
-	VPSLLD $16, 64(R12), Z26
-	VPANDD 64(R12), Z31, Z27
-	VFMADD132PS.BCST 64(BX), Z30, Z26
-	VFMADD132PS.BCST 64(BX), Z30, Z27
-	VPSLLD $16, Z26, Z26
-	VMOVDQU16 Z24, K7, Z26
-	VPSLLD $16, Z27, Z27
-	VMOVDQU16 Z25, K7, Z27
+	VMOVUPS 64(SI), Z24
+	VMOVUPS 64(R12), Z25
+	VPUNPCKLWD Z25, Z24, Z26
+	VPUNPCKHWD Z25, Z24, Z27
 	VPDPWSSD Z26, Z16, Z2
 	VPDPWSSD Z27, Z16, Z3
 	PREFETCHT0 0(R13)
@@ -2547,19 +2327,15 @@ pair:
 	ADDQ $4, DX
 	ADDQ R8, SI
 	ADDQ R8, R12
-	ADDQ $4, BX
 	DECQ R14
 	JNZ pair
 	MOVQ R12, SI
 	MOVQ R8, R12
 	SHLQ $4, R12
 	ADDQ SI, R12
-	ADDQ $64, BX
 	DECQ R10
 	JNZ half
-	VMOVUPS firstColumns<>(SB), Z28
-	VMOVUPS secondColumns<>(SB), Z29
-	MOVQ fixedArgs_factors(AX), BX
+	MOVQ i16Args_factors(AX), BX
 	MOVQ DI, DX
 	VBROADCASTSS 0(BX), Z27
 	VMOVDQA64 Z0, Z20
@@ -2580,31 +2356,27 @@ pair:
 	VCVTDQ2PS Z2, Z2
 	VFMADD213PS 192(DX), Z27, Z2
 	VMOVUPS Z2, 192(DX)
-	ADDQ fixedArgs_sumStride(AX), DX
+	ADDQ i16Args_sumStride(AX), DX
 	ADDQ $128, R11
 	ADDQ $256, DI
 	SUBQ $2, CX
 	JNZ columns
-	MOVQ R13, fixedArgs_ahead(AX)
+	MOVQ R13, i16Args_ahead(AX)
 	VZEROUPPER
 	RET
 
-// func attnFixedScoreRows2AVX512(x *fixedArgs)
-TEXT ·attnFixedScoreRows2AVX512(SB), NOSPLIT, $0-8
+// func attnI16ScoreRows2AVX512(x *i16Args)
+TEXT ·attnI16ScoreRows2AVX512(SB), NOSPLIT, $0-8
 	MOVQ x+0(FP), AX
-	MOVQ fixedArgs_rows(AX), SI
-	MOVQ fixedArgs_sums(AX), DI
-	MOVQ fixedArgs_rowStride(AX), R8
+	MOVQ i16Args_rows(AX), SI
+	MOVQ i16Args_sums(AX), DI
+	MOVQ i16Args_rowStride(AX), R8
 	LEAQ (R8)(R8*2), R9
-	MOVQ fixedArgs_ahead(AX), R13
-	MOVQ fixedArgs_aheadEnd(AX), R15
-	MOVQ fixedArgs_scales(AX), R10
-	MOVQ fixedArgs_xStride(AX), R12
+	MOVQ i16Args_ahead(AX), R13
+	MOVQ i16Args_aheadEnd(AX), R15
+	MOVQ i16Args_steps(AX), R10
+	MOVQ i16Args_xStride(AX), R12
 	LEAQ (R12)(R12*2), BX
-	VBROADCASTSS wholes<>(SB), Z30
-	VPBROADCASTD high16<>(SB), Z31
-	MOVL $0x55555555, CX
-	KMOVD CX, K7
 	MOVQ $16, DX
 keys:
 	VPXORD Z0, Z0, Z0
@@ -2616,43 +2388,23 @@ keys:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 	MOVQ SI, R11
-	MOVQ fixedArgs_x(AX), R14
-	MOVQ fixedArgs_vectors(AX), CX
+	MOVQ i16Args_x(AX), R14
+	MOVQ i16Args_vectors(AX), CX
 columns:
 	VMOVUPS (R14), Z16
 	VMOVUPS (R14)(R12*1), Z17
-	VPSLLD $16, (R11), Z20
-	VPANDD (R11), Z31, Z21
-	VFMADD132PS.BCST 0(R10), Z30, Z20
-	VFMADD132PS.BCST 0(R10), Z30, Z21
-	VPSLLD $16, Z21, Z21
-	VMOVDQU16 Z20, K7, Z21
-	VPDPWSSD Z21, Z16, Z0
-	VPDPWSSD Z21, Z17, Z4
-	VPSLLD $16, (R11)(R8*1), Z22
-	VPANDD (R11)(R8*1), Z31, Z23
-	VFMADD132PS.BCST 4(R10), Z30, Z22
-	VFMADD132PS.BCST 4(R10), Z30, Z23
-	VPSLLD $16, Z23, Z23
-	VMOVDQU16 Z22, K7, Z23
-	VPDPWSSD Z23, Z16, Z1
-	VPDPWSSD Z23, Z17, Z5
-	VPSLLD $16, (R11)(R8*2), Z24
-	VPANDD (R11)(R8*2), Z31, Z25
-	VFMADD132PS.BCST 8(R10), Z30, Z24
-	VFMADD132PS.BCST 8(R10), Z30, Z25
-	VPSLLD $16, Z25, Z25
-	VMOVDQU16 Z24, K7, Z25
-	VPDPWSSD Z25, Z16, Z2
-	VPDPWSSD Z25, Z17, Z6
-	VPSLLD $16, (R11)(R9*1), Z26
-	VPANDD (R11)(R9*1), Z31, Z27
-	VFMADD132PS.BCST 12(R10), Z30, Z26
-	VFMADD132PS.BCST 12(R10), Z30, Z27
-	VPSLLD $16, Z27, Z27
-	VMOVDQU16 Z26, K7, Z27
-	VPDPWSSD Z27, Z16, Z3
-	VPDPWSSD Z27, Z17, Z7
+	VMOVUPS (R11), Z20
+	VPDPWSSD Z20, Z16, Z0
+	VPDPWSSD Z20, Z17, Z4
+	VMOVUPS (R11)(R8*1), Z21
+	VPDPWSSD Z21, Z16, Z1
+	VPDPWSSD Z21, Z17, Z5
+	VMOVUPS (R11)(R8*2), Z22
+	VPDPWSSD Z22, Z16, Z2
+	VPDPWSSD Z22, Z17, Z6
+	VMOVUPS (R11)(R9*1), Z23
+	VPDPWSSD Z23, Z16, Z3
+	VPDPWSSD Z23, Z17, Z7
 	PREFETCHT0 0(R13)
 	PREFETCHT0 64(R13)
 	PREFETCHT0 128(R13)
@@ -2664,7 +2416,7 @@ columns:
 	ADDQ $64, R14
 	DECQ CX
 	JNZ columns
-	MOVQ fixedArgs_factors(AX), R11
+	MOVQ i16Args_factors(AX), R11
 	VUNPCKLPS Z1, Z0, Z16
 	VUNPCKHPS Z1, Z0, Z0
 	VPADDD Z0, Z16, Z0
@@ -2679,7 +2431,7 @@ columns:
 	VEXTRACTF32X4 $1, Y0, X16
 	VPADDD X16, X0, X0
 	VCVTDQ2PS X0, X0
-	VMULPS 256(R10), X0, X0
+	VMULPS (R10), X0, X0
 	VMULPS.BCST 0(R11), X0, X0
 	VMOVUPS X0, 0(DI)
 	VUNPCKLPS Z5, Z4, Z17
@@ -2696,7 +2448,7 @@ columns:
 	VEXTRACTF32X4 $1, Y4, X17
 	VPADDD X17, X4, X4
 	VCVTDQ2PS X4, X4
-	VMULPS 256(R10), X4, X4
+	VMULPS (R10), X4, X4
 	VMULPS.BCST 4(R11), X4, X4
 	VMOVUPS X4, 256(DI)
 	ADDQ $16, DI
@@ -2704,23 +2456,21 @@ columns:
 	LEAQ (SI)(R8*4), SI
 	DECQ DX
 	JNZ keys
-	MOVQ R13, fixedArgs_ahead(AX)
+	MOVQ R13, i16Args_ahead(AX)
 	VZEROUPPER
 	RET
 
-// func attnFixedValueRows2AVX512(x *fixedArgs)
-TEXT ·attnFixedValueRows2AVX512(SB), NOSPLIT, $0-8
+// func attnI16ValueRows2AVX512(x *i16Args)
+TEXT ·attnI16ValueRows2AVX512(SB), NOSPLIT, $0-8
 	MOVQ x+0(FP), AX
-	MOVQ fixedArgs_sums(AX), DI
-	MOVQ fixedArgs_rowStride(AX), R8
-	MOVQ fixedArgs_ahead(AX), R13
-	MOVQ fixedArgs_aheadEnd(AX), R15
-	VBROADCASTSS wholes<>(SB), Z30
-	VPBROADCASTD high16<>(SB), Z31
-	MOVL $0x55555555, CX
-	KMOVD CX, K7
-	MOVQ fixedArgs_rows(AX), R11
-	MOVQ fixedArgs_vectors(AX), CX
+	MOVQ i16Args_sums(AX), DI
+	MOVQ i16Args_rowStride(AX), R8
+	MOVQ i16Args_ahead(AX), R13
+	MOVQ i16Args_aheadEnd(AX), R15
+	VMOVUPS packFirst<>(SB), Z28
+	VMOVUPS packSecond<>(SB), Z29
+	MOVQ i16Args_rows(AX), R11
+	MOVQ i16Args_vectors(AX), CX
 columns:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -2731,8 +2481,7 @@ columns:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 	MOVQ R11, SI
-	MOVQ fixedArgs_x(AX), DX
-	MOVQ fixedArgs_scales(AX), BX
+	MOVQ i16Args_x(AX), DX
 	MOVQ R8, R12
 	SHLQ $4, R12
 	ADDQ SI, R12
@@ -2742,34 +2491,18 @@ half:
 pair:
 	VPBROADCASTD 0(DX), Z16
 	VPBROADCASTD 128(DX), Z17
-	VPSLLD $16, 0(SI), Z20
-	VPANDD 0(SI), Z31, Z21
-	VFMADD132PS.BCST (BX), Z30, Z20
-	VFMADD132PS.BCST (BX), Z30, Z21
-	VPSLLD $16, 0(R12), Z22
-	VPANDD 0(R12), Z31, Z23
-	VFMADD132PS.BCST 64(BX), Z30, Z22
-	VFMADD132PS.BCST 64(BX), Z30, Z23
-	VPSLLD $16, Z22, Z22
-	VMOVDQU16 Z20, K7, Z22
-	VPSLLD $16, Z23, Z23
-	VMOVDQU16 Z21, K7, Z23
+	VMOVUPS 0(SI), Z20
+	VMOVUPS 0(R12), Z21
+	VPUNPCKLWD Z21, Z20, Z22
+	VPUNPCKHWD Z21, Z20, Z23
 	VPDPWSSD Z22, Z16, Z0
 	VPDPWSSD Z23, Z16, Z1
 	VPDPWSSD Z22, Z17, Z4
 	VPDPWSSD Z23, Z17, Z5
-	VPSLLD $16, 64(SI), Z24
-	VPANDD 64(SI), Z31, Z25
-	VFMADD132PS.BCST (BX), Z30, Z24
-	VFMADD132PS.BCST (BX), Z30, Z25
-	VPSLLD $16, 64(R12), Z26
-	VPANDD 64(R12), Z31, Z27
-	VFMADD132PS.BCST 64(BX), Z30, Z26
-	VFMADD132PS.BCST 64(BX), Z30, Z27
-	VPSLLD $16, Z26, Z26
-	VMOVDQU16 Z24, K7, Z26
-	VPSLLD $16, Z27, Z27
-	VMOVDQU16 Z25, K7, Z27
+	VMOVUPS 64(SI), Z24
+	VMOVUPS 64(R12), Z25
+	VPUNPCKLWD Z25, Z24, Z26
+	VPUNPCKHWD Z25, Z24, Z27
 	VPDPWSSD Z26, Z16, Z2
 	VPDPWSSD Z27, Z16, Z3
 	VPDPWSSD Z26, Z17, Z6
@@ -2784,19 +2517,15 @@ pair:
 	ADDQ $4, DX
 	ADDQ R8, SI
 	ADDQ R8, R12
-	ADDQ $4, BX
 	DECQ R14
 	JNZ pair
 	MOVQ R12, SI
 	MOVQ R8, R12
 	SHLQ $4, R12
 	ADDQ SI, R12
-	ADDQ $64, BX
 	DECQ R10
 	JNZ half
-	VMOVUPS firstColumns<>(SB), Z28
-	VMOVUPS secondColumns<>(SB), Z29
-	MOVQ fixedArgs_factors(AX), BX
+	MOVQ i16Args_factors(AX), BX
 	MOVQ DI, DX
 	VBROADCASTSS 0(BX), Z27
 	VMOVDQA64 Z0, Z20
@@ -2817,7 +2546,7 @@ pair:
 	VCVTDQ2PS Z2, Z2
 	VFMADD213PS 192(DX), Z27, Z2
 	VMOVUPS Z2, 192(DX)
-	ADDQ fixedArgs_sumStride(AX), DX
+	ADDQ i16Args_sumStride(AX), DX
 	VBROADCASTSS 4(BX), Z27
 	VMOVDQA64 Z4, Z20
 	VPERMT2D Z5, Z28, Z20
@@ -2837,31 +2566,27 @@ pair:
 	VCVTDQ2PS Z6, Z6
 	VFMADD213PS 192(DX), Z27, Z6
 	VMOVUPS Z6, 192(DX)
-	ADDQ fixedArgs_sumStride(AX), DX
+	ADDQ i16Args_sumStride(AX), DX
 	ADDQ $128, R11
 	ADDQ $256, DI
 	SUBQ $2, CX
 	JNZ columns
-	MOVQ R13, fixedArgs_ahead(AX)
+	MOVQ R13, i16Args_ahead(AX)
 	VZEROUPPER
 	RET
 
-// func attnFixedScoreRows3AVX512(x *fixedArgs)
-TEXT ·attnFixedScoreRows3AVX512(SB), NOSPLIT, $0-8
+// func attnI16ScoreRows3AVX512(x *i16Args)
+TEXT ·attnI16ScoreRows3AVX512(SB), NOSPLIT, $0-8
 	MOVQ x+0(FP), AX
-	MOVQ fixedArgs_rows(AX), SI
-	MOVQ fixedArgs_sums(AX), DI
-	MOVQ fixedArgs_rowStride(AX), R8
+	MOVQ i16Args_rows(AX), SI
+	MOVQ i16Args_sums(AX), DI
+	MOVQ i16Args_rowStride(AX), R8
 	LEAQ (R8)(R8*2), R9
-	MOVQ fixedArgs_ahead(AX), R13
-	MOVQ fixedArgs_aheadEnd(AX), R15
-	MOVQ fixedArgs_scales(AX), R10
-	MOVQ fixedArgs_xStride(AX), R12
+	MOVQ i16Args_ahead(AX), R13
+	MOVQ i16Args_aheadEnd(AX), R15
+	MOVQ i16Args_steps(AX), R10
+	MOVQ i16Args_xStride(AX), R12
 	LEAQ (R12)(R12*2), BX
-	VBROADCASTSS wholes<>(SB), Z30
-	VPBROADCASTD high16<>(SB), Z31
-	MOVL $0x55555555, CX
-	KMOVD CX, K7
 	MOVQ $16, DX
 keys:
 	VPXORD Z0, Z0, Z0
@@ -2877,48 +2602,28 @@ keys:
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 	MOVQ SI, R11
-	MOVQ fixedArgs_x(AX), R14
-	MOVQ fixedArgs_vectors(AX), CX
+	MOVQ i16Args_x(AX), R14
+	MOVQ i16Args_vectors(AX), CX
 columns:
 	VMOVUPS (R14), Z16
 	VMOVUPS (R14)(R12*1), Z17
 	VMOVUPS (R14)(R12*2), Z18
-	VPSLLD $16, (R11), Z20
-	VPANDD (R11), Z31, Z21
-	VFMADD132PS.BCST 0(R10), Z30, Z20
-	VFMADD132PS.BCST 0(R10), Z30, Z21
-	VPSLLD $16, Z21, Z21
-	VMOVDQU16 Z20, K7, Z21
-	VPDPWSSD Z21, Z16, Z0
-	VPDPWSSD Z21, Z17, Z4
-	VPDPWSSD Z21, Z18, Z8
-	VPSLLD $16, (R11)(R8*1), Z22
-	VPANDD (R11)(R8*1), Z31, Z23
-	VFMADD132PS.BCST 4(R10), Z30, Z22
-	VFMADD132PS.BCST 4(R10), Z30, Z23
-	VPSLLD $16, Z23, Z23
-	VMOVDQU16 Z22, K7, Z23
-	VPDPWSSD Z23, Z16, Z1
-	VPDPWSSD Z23, Z17, Z5
-	VPDPWSSD Z23, Z18, Z9
-	VPSLLD $16, (R11)(R8*2), Z24
-	VPANDD (R11)(R8*2), Z31, Z25
-	VFMADD132PS.BCST 8(R10), Z30, Z24
-	VFMADD132PS.BCST 8(R10), Z30, Z25
-	VPSLLD $16, Z25, Z25
-	VMOVDQU16 Z24, K7, Z25
-	VPDPWSSD Z25, Z16, Z2
-	VPDPWSSD Z25, Z17, Z6
-	VPDPWSSD Z25, Z18, Z10
-	VPSLLD $16, (R11)(R9*1), Z26
-	VPANDD (R11)(R9*1), Z31, Z27
-	VFMADD132PS.BCST 12(R10), Z30, Z26
-	VFMADD132PS.BCST 12(R10), Z30, Z27
-	VPSLLD $16, Z27, Z27
-	VMOVDQU16 Z26, K7, Z27
-	VPDPWSSD Z27, Z16, Z3
-	VPDPWSSD Z27, Z17, Z7
-	VPDPWSSD Z27, Z18, Z11
+	VMOVUPS (R11), Z20
+	VPDPWSSD Z20, Z16, Z0
+	VPDPWSSD Z20, Z17, Z4
+	VPDPWSSD Z20, Z18, Z8
+	VMOVUPS (R11)(R8*1), Z21
+	VPDPWSSD Z21, Z16, Z1
+	VPDPWSSD Z21, Z17, Z5
+	VPDPWSSD Z21, Z18, Z9
+	VMOVUPS (R11)(R8*2), Z22
+	VPDPWSSD Z22, Z16, Z2
+	VPDPWSSD Z22, Z17, Z6
+	VPDPWSSD Z22, Z18, Z10
+	VMOVUPS (R11)(R9*1), Z23
+	VPDPWSSD Z23, Z16, Z3
+	VPDPWSSD Z23, Z17, Z7
+	VPDPWSSD Z23, Z18, Z11
 	PREFETCHT0 0(R13)
 	PREFETCHT0 64(R13)
 	PREFETCHT0 128(R13)
@@ -2930,7 +2635,7 @@ columns:
 	ADDQ $64, R14
 	DECQ CX
 	JNZ columns
-	MOVQ fixedArgs_factors(AX), R11
+	MOVQ i16Args_factors(AX), R11
 	VUNPCKLPS Z1, Z0, Z16
 	VUNPCKHPS Z1, Z0, Z0
 	VPADDD Z0, Z16, Z0
@@ -2945,7 +2650,7 @@ columns:
 	VEXTRACTF32X4 $1, Y0, X16
 	VPADDD X16, X0, X0
 	VCVTDQ2PS X0, X0
-	VMULPS 256(R10), X0, X0
+	VMULPS (R10), X0, X0
 	VMULPS.BCST 0(R11), X0, X0
 	VMOVUPS X0, 0(DI)
 	VUNPCKLPS Z5, Z4, Z17
@@ -2962,7 +2667,7 @@ columns:
 	VEXTRACTF32X4 $1, Y4, X17
 	VPADDD X17, X4, X4
 	VCVTDQ2PS X4, X4
-	VMULPS 256(R10), X4, X4
+	VMULPS (R10), X4, X4
 	VMULPS.BCST 4(R11), X4, X4
 	VMOVUPS X4, 256(DI)
 	VUNPCKLPS Z9, Z8, Z18
@@ -2979,7 +2684,7 @@ columns:
 	VEXTRACTF32X4 $1, Y8, X18
 	VPADDD X18, X8, X8
 	VCVTDQ2PS X8, X8
-	VMULPS 256(R10), X8, X8
+	VMULPS (R10), X8, X8
 	VMULPS.BCST 8(R11), X8, X8
 	VMOVUPS X8, 512(DI)
 	ADDQ $16, DI
@@ -2987,23 +2692,21 @@ columns:
 	LEAQ (SI)(R8*4), SI
 	DECQ DX
 	JNZ keys
-	MOVQ R13, fixedArgs_ahead(AX)
+	MOVQ R13, i16Args_ahead(AX)
 	VZEROUPPER
 	RET
 
-// func attnFixedValueRows3AVX512(x *fixedArgs)
-TEXT ·attnFixedValueRows3AVX512(SB), NOSPLIT, $0-8
+// func attnI16ValueRows3AVX512(x *i16Args)
+TEXT ·attnI16ValueRows3AVX512(SB), NOSPLIT, $0-8
 	MOVQ x+0(FP), AX
-	MOVQ fixedArgs_sums(AX), DI
-	MOVQ fixedArgs_rowStride(AX), R8
-	MOVQ fixedArgs_ahead(AX), R13
-	MOVQ fixedArgs_aheadEnd(AX), R15
-	VBROADCASTSS wholes<>(SB), Z30
-	VPBROADCASTD high16<>(SB), Z31
-	MOVL $0x55555555, CX
-	KMOVD CX, K7
-	MOVQ fixedArgs_rows(AX), R11
-	MOVQ fixedArgs_vectors(AX), CX
+	MOVQ i16Args_sums(AX), DI
+	MOVQ i16Args_rowStride(AX), R8
+	MOVQ i16Args_ahead(AX), R13
+	MOVQ i16Args_aheadEnd(AX), R15
+	VMOVUPS packFirst<>(SB), Z28
+	VMOVUPS packSecond<>(SB), Z29
+	MOVQ i16Args_rows(AX), R11
+	MOVQ i16Args_vectors(AX), CX
 columns:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -3018,8 +2721,7 @@ columns:
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 	MOVQ R11, SI
-	MOVQ fixedArgs_x(AX), DX
-	MOVQ fixedArgs_scales(AX), BX
+	MOVQ i16Args_x(AX), DX
 	MOVQ R8, R12
 	SHLQ $4, R12
 	ADDQ SI, R12
@@ -3030,36 +2732,20 @@ pair:
 	VPBROADCASTD 0(DX), Z16
 	VPBROADCASTD 128(DX), Z17
 	VPBROADCASTD 256(DX), Z18
-	VPSLLD $16, 0(SI), Z20
-	VPANDD 0(SI), Z31, Z21
-	VFMADD132PS.BCST (BX), Z30, Z20
-	VFMADD132PS.BCST (BX), Z30, Z21
-	VPSLLD $16, 0(R12), Z22
-	VPANDD 0(R12), Z31, Z23
-	VFMADD132PS.BCST 64(BX), Z30, Z22
-	VFMADD132PS.BCST 64(BX), Z30, Z23
-	VPSLLD $16, Z22, Z22
-	VMOVDQU16 Z20, K7, Z22
-	VPSLLD $16, Z23, Z23
-	VMOVDQU16 Z21, K7, Z23
+	VMOVUPS 0(SI), Z20
+	VMOVUPS 0(R12), Z21
+	VPUNPCKLWD Z21, Z20, Z22
+	VPUNPCKHWD Z21, Z20, Z23
 	VPDPWSSD Z22, Z16, Z0
 	VPDPWSSD Z23, Z16, Z1
 	VPDPWSSD Z22, Z17, Z4
 	VPDPWSSD Z23, Z17, Z5
 	VPDPWSSD Z22, Z18, Z8
 	VPDPWSSD Z23, Z18, Z9
-	VPSLLD $16, 64(SI), Z24
-	VPANDD 64(SI), Z31, Z25
-	VFMADD132PS.BCST (BX), Z30, Z24
-	VFMADD132PS.BCST (BX), Z30, Z25
-	VPSLLD $16, 64(R12), Z26
-	VPANDD 64(R12), Z31, Z27
-	VFMADD132PS.BCST 64(BX), Z30, Z26
-	VFMADD132PS.BCST 64(BX), Z30, Z27
-	VPSLLD $16, Z26, Z26
-	VMOVDQU16 Z24, K7, Z26
-	VPSLLD $16, Z27, Z27
-	VMOVDQU16 Z25, K7, Z27
+	VMOVUPS 64(SI), Z24
+	VMOVUPS 64(R12), Z25
+	VPUNPCKLWD Z25, Z24, Z26
+	VPUNPCKHWD Z25, Z24, Z27
 	VPDPWSSD Z26, Z16, Z2
 	VPDPWSSD Z27, Z16, Z3
 	VPDPWSSD Z26, Z17, Z6
@@ -3076,19 +2762,15 @@ pair:
 	ADDQ $4, DX
 	ADDQ R8, SI
 	ADDQ R8, R12
-	ADDQ $4, BX
 	DECQ R14
 	JNZ pair
 	MOVQ R12, SI
 	MOVQ R8, R12
 	SHLQ $4, R12
 	ADDQ SI, R12
-	ADDQ $64, BX
 	DECQ R10
 	JNZ half
-	VMOVUPS firstColumns<>(SB), Z28
-	VMOVUPS secondColumns<>(SB), Z29
-	MOVQ fixedArgs_factors(AX), BX
+	MOVQ i16Args_factors(AX), BX
 	MOVQ DI, DX
 	VBROADCASTSS 0(BX), Z27
 	VMOVDQA64 Z0, Z20
@@ -3109,7 +2791,7 @@ pair:
 	VCVTDQ2PS Z2, Z2
 	VFMADD213PS 192(DX), Z27, Z2
 	VMOVUPS Z2, 192(DX)
-	ADDQ fixedArgs_sumStride(AX), DX
+	ADDQ i16Args_sumStride(AX), DX
 	VBROADCASTSS 4(BX), Z27
 	VMOVDQA64 Z4, Z20
 	VPERMT2D Z5, Z28, Z20
@@ -3129,7 +2811,7 @@ pair:
 	VCVTDQ2PS Z6, Z6
 	VFMADD213PS 192(DX), Z27, Z6
 	VMOVUPS Z6, 192(DX)
-	ADDQ fixedArgs_sumStride(AX), DX
+	ADDQ i16Args_sumStride(AX), DX
 	VBROADCASTSS 8(BX), Z27
 	VMOVDQA64 Z8, Z20
 	VPERMT2D Z9, Z28, Z20
@@ -3149,31 +2831,27 @@ pair:
 	VCVTDQ2PS Z10, Z10
 	VFMADD213PS 192(DX), Z27, Z10
 	VMOVUPS Z10, 192(DX)
-	ADDQ fixedArgs_sumStride(AX), DX
+	ADDQ i16Args_sumStride(AX), DX
 	ADDQ $128, R11
 	ADDQ $256, DI
 	SUBQ $2, CX
 	JNZ columns
-	MOVQ R13, fixedArgs_ahead(AX)
+	MOVQ R13, i16Args_ahead(AX)
 	VZEROUPPER
 	RET
 
-// func attnFixedScoreRows4AVX512(x *fixedArgs)
-TEXT ·attnFixedScoreRows4AVX512(SB), NOSPLIT, $0-8
+// func attnI16ScoreRows4AVX512(x *i16Args)
+TEXT ·attnI16ScoreRows4AVX512(SB), NOSPLIT, $0-8
 	MOVQ x+0(FP), AX
-	MOVQ fixedArgs_rows(AX), SI
-	MOVQ fixedArgs_sums(AX), DI
-	MOVQ fixedArgs_rowStride(AX), R8
+	MOVQ i16Args_rows(AX), SI
+	MOVQ i16Args_sums(AX), DI
+	MOVQ i16Args_rowStride(AX), R8
 	LEAQ (R8)(R8*2), R9
-	MOVQ fixedArgs_ahead(AX), R13
-	MOVQ fixedArgs_aheadEnd(AX), R15
-	MOVQ fixedArgs_scales(AX), R10
-	MOVQ fixedArgs_xStride(AX), R12
+	MOVQ i16Args_ahead(AX), R13
+	MOVQ i16Args_aheadEnd(AX), R15
+	MOVQ i16Args_steps(AX), R10
+	MOVQ i16Args_xStride(AX), R12
 	LEAQ (R12)(R12*2), BX
-	VBROADCASTSS wholes<>(SB), Z30
-	VPBROADCASTD high16<>(SB), Z31
-	MOVL $0x55555555, CX
-	KMOVD CX, K7
 	MOVQ $16, DX
 keys:
 	VPXORD Z0, Z0, Z0
@@ -3193,53 +2871,33 @@ keys:
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
 	MOVQ SI, R11
-	MOVQ fixedArgs_x(AX), R14
-	MOVQ fixedArgs_vectors(AX), CX
+	MOVQ i16Args_x(AX), R14
+	MOVQ i16Args_vectors(AX), CX
 columns:
 	VMOVUPS (R14), Z16
 	VMOVUPS (R14)(R12*1), Z17
 	VMOVUPS (R14)(R12*2), Z18
 	VMOVUPS (R14)(BX*1), Z19
-	VPSLLD $16, (R11), Z20
-	VPANDD (R11), Z31, Z21
-	VFMADD132PS.BCST 0(R10), Z30, Z20
-	VFMADD132PS.BCST 0(R10), Z30, Z21
-	VPSLLD $16, Z21, Z21
-	VMOVDQU16 Z20, K7, Z21
-	VPDPWSSD Z21, Z16, Z0
-	VPDPWSSD Z21, Z17, Z4
-	VPDPWSSD Z21, Z18, Z8
-	VPDPWSSD Z21, Z19, Z12
-	VPSLLD $16, (R11)(R8*1), Z22
-	VPANDD (R11)(R8*1), Z31, Z23
-	VFMADD132PS.BCST 4(R10), Z30, Z22
-	VFMADD132PS.BCST 4(R10), Z30, Z23
-	VPSLLD $16, Z23, Z23
-	VMOVDQU16 Z22, K7, Z23
-	VPDPWSSD Z23, Z16, Z1
-	VPDPWSSD Z23, Z17, Z5
-	VPDPWSSD Z23, Z18, Z9
-	VPDPWSSD Z23, Z19, Z13
-	VPSLLD $16, (R11)(R8*2), Z24
-	VPANDD (R11)(R8*2), Z31, Z25
-	VFMADD132PS.BCST 8(R10), Z30, Z24
-	VFMADD132PS.BCST 8(R10), Z30, Z25
-	VPSLLD $16, Z25, Z25
-	VMOVDQU16 Z24, K7, Z25
-	VPDPWSSD Z25, Z16, Z2
-	VPDPWSSD Z25, Z17, Z6
-	VPDPWSSD Z25, Z18, Z10
-	VPDPWSSD Z25, Z19, Z14
-	VPSLLD $16, (R11)(R9*1), Z26
-	VPANDD (R11)(R9*1), Z31, Z27
-	VFMADD132PS.BCST 12(R10), Z30, Z26
-	VFMADD132PS.BCST 12(R10), Z30, Z27
-	VPSLLD $16, Z27, Z27
-	VMOVDQU16 Z26, K7, Z27
-	VPDPWSSD Z27, Z16, Z3
-	VPDPWSSD Z27, Z17, Z7
-	VPDPWSSD Z27, Z18, Z11
-	VPDPWSSD Z27, Z19, Z15
+	VMOVUPS (R11), Z20
+	VPDPWSSD Z20, Z16, Z0
+	VPDPWSSD Z20, Z17, Z4
+	VPDPWSSD Z20, Z18, Z8
+	VPDPWSSD Z20, Z19, Z12
+	VMOVUPS (R11)(R8*1), Z21
+	VPDPWSSD Z21, Z16, Z1
+	VPDPWSSD Z21, Z17, Z5
+	VPDPWSSD Z21, Z18, Z9
+	VPDPWSSD Z21, Z19, Z13
+	VMOVUPS (R11)(R8*2), Z22
+	VPDPWSSD Z22, Z16, Z2
+	VPDPWSSD Z22, Z17, Z6
+	VPDPWSSD Z22, Z18, Z10
+	VPDPWSSD Z22, Z19, Z14
+	VMOVUPS (R11)(R9*1), Z23
+	VPDPWSSD Z23, Z16, Z3
+	VPDPWSSD Z23, Z17, Z7
+	VPDPWSSD Z23, Z18, Z11
+	VPDPWSSD Z23, Z19, Z15
 	PREFETCHT0 0(R13)
 	PREFETCHT0 64(R13)
 	PREFETCHT0 128(R13)
@@ -3251,7 +2909,7 @@ columns:
 	ADDQ $64, R14
 	DECQ CX
 	JNZ columns
-	MOVQ fixedArgs_factors(AX), R11
+	MOVQ i16Args_factors(AX), R11
 	VUNPCKLPS Z1, Z0, Z16
 	VUNPCKHPS Z1, Z0, Z0
 	VPADDD Z0, Z16, Z0
@@ -3266,7 +2924,7 @@ columns:
 	VEXTRACTF32X4 $1, Y0, X16
 	VPADDD X16, X0, X0
 	VCVTDQ2PS X0, X0
-	VMULPS 256(R10), X0, X0
+	VMULPS (R10), X0, X0
 	VMULPS.BCST 0(R11), X0, X0
 	VMOVUPS X0, 0(DI)
 	VUNPCKLPS Z5, Z4, Z17
@@ -3283,7 +2941,7 @@ columns:
 	VEXTRACTF32X4 $1, Y4, X17
 	VPADDD X17, X4, X4
 	VCVTDQ2PS X4, X4
-	VMULPS 256(R10), X4, X4
+	VMULPS (R10), X4, X4
 	VMULPS.BCST 4(R11), X4, X4
 	VMOVUPS X4, 256(DI)
 	VUNPCKLPS Z9, Z8, Z18
@@ -3300,7 +2958,7 @@ columns:
 	VEXTRACTF32X4 $1, Y8, X18
 	VPADDD X18, X8, X8
 	VCVTDQ2PS X8, X8
-	VMULPS 256(R10), X8, X8
+	VMULPS (R10), X8, X8
 	VMULPS.BCST 8(R11), X8, X8
 	VMOVUPS X8, 512(DI)
 	VUNPCKLPS Z13, Z12, Z19
@@ -3317,7 +2975,7 @@ columns:
 	VEXTRACTF32X4 $1, Y12, X19
 	VPADDD X19, X12, X12
 	VCVTDQ2PS X12, X12
-	VMULPS 256(R10), X12, X12
+	VMULPS (R10), X12, X12
 	VMULPS.BCST 12(R11), X12, X12
 	VMOVUPS X12, 768(DI)
 	ADDQ $16, DI
@@ -3325,23 +2983,21 @@ columns:
 	LEAQ (SI)(R8*4), SI
 	DECQ DX
 	JNZ keys
-	MOVQ R13, fixedArgs_ahead(AX)
+	MOVQ R13, i16Args_ahead(AX)
 	VZEROUPPER
 	RET
 
-// func attnFixedValueRows4AVX512(x *fixedArgs)
-TEXT ·attnFixedValueRows4AVX512(SB), NOSPLIT, $0-8
+// func attnI16ValueRows4AVX512(x *i16Args)
+TEXT ·attnI16ValueRows4AVX512(SB), NOSPLIT, $0-8
 	MOVQ x+0(FP), AX
-	MOVQ fixedArgs_sums(AX), DI
-	MOVQ fixedArgs_rowStride(AX), R8
-	MOVQ fixedArgs_ahead(AX), R13
-	MOVQ fixedArgs_aheadEnd(AX), R15
-	VBROADCASTSS wholes<>(SB), Z30
-	VPBROADCASTD high16<>(SB), Z31
-	MOVL $0x55555555, CX
-	KMOVD CX, K7
-	MOVQ fixedArgs_rows(AX), R11
-	MOVQ fixedArgs_vectors(AX), CX
+	MOVQ i16Args_sums(AX), DI
+	MOVQ i16Args_rowStride(AX), R8
+	MOVQ i16Args_ahead(AX), R13
+	MOVQ i16Args_aheadEnd(AX), R15
+	VMOVUPS packFirst<>(SB), Z28
+	VMOVUPS packSecond<>(SB), Z29
+	MOVQ i16Args_rows(AX), R11
+	MOVQ i16Args_vectors(AX), CX
 columns:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -3360,8 +3016,7 @@ columns:
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
 	MOVQ R11, SI
-	MOVQ fixedArgs_x(AX), DX
-	MOVQ fixedArgs_scales(AX), BX
+	MOVQ i16Args_x(AX), DX
 	MOVQ R8, R12
 	SHLQ $4, R12
 	ADDQ SI, R12
@@ -3373,18 +3028,10 @@ pair:
 	VPBROADCASTD 128(DX), Z17
 	VPBROADCASTD 256(DX), Z18
 	VPBROADCASTD 384(DX), Z19
-	VPSLLD $16, 0(SI), Z20
-	VPANDD 0(SI), Z31, Z21
-	VFMADD132PS.BCST (BX), Z30, Z20
-	VFMADD132PS.BCST (BX), Z30, Z21
-	VPSLLD $16, 0(R12), Z22
-	VPANDD 0(R12), Z31, Z23
-	VFMADD132PS.BCST 64(BX), Z30, Z22
-	VFMADD132PS.BCST 64(BX), Z30, Z23
-	VPSLLD $16, Z22, Z22
-	VMOVDQU16 Z20, K7, Z22
-	VPSLLD $16, Z23, Z23
-	VMOVDQU16 Z21, K7, Z23
+	VMOVUPS 0(SI), Z20
+	VMOVUPS 0(R12), Z21
+	VPUNPCKLWD Z21, Z20, Z22
+	VPUNPCKHWD Z21, Z20, Z23
 	VPDPWSSD Z22, Z16, Z0
 	VPDPWSSD Z23, Z16, Z1
 	VPDPWSSD Z22, Z17, Z4
@@ -3393,18 +3040,10 @@ pair:
 	VPDPWSSD Z23, Z18, Z9
 	VPDPWSSD Z22, Z19, Z12
 	VPDPWSSD Z23, Z19, Z13
-	VPSLLD $16, 64(SI), Z24
-	VPANDD 64(SI), Z31, Z25
-	VFMADD132PS.BCST (BX), Z30, Z24
-	VFMADD132PS.BCST (BX), Z30, Z25
-	VPSLLD $16, 64(R12), Z26
-	VPANDD 64(R12), Z31, Z27
-	VFMADD132PS.BCST 64(BX), Z30, Z26
-	VFMADD132PS.BCST 64(BX), Z30, Z27
-	VPSLLD $16, Z26, Z26
-	VMOVDQU16 Z24, K7, Z26
-	VPSLLD $16, Z27, Z27
-	VMOVDQU16 Z25, K7, Z27
+	VMOVUPS 64(SI), Z24
+	VMOVUPS 64(R12), Z25
+	VPUNPCKLWD Z25, Z24, Z26
+	VPUNPCKHWD Z25, Z24, Z27
 	VPDPWSSD Z26, Z16, Z2
 	VPDPWSSD Z27, Z16, Z3
 	VPDPWSSD Z26, Z17, Z6
@@ -3423,19 +3062,15 @@ pair:
 	ADDQ $4, DX
 	ADDQ R8, SI
 	ADDQ R8, R12
-	ADDQ $4, BX
 	DECQ R14
 	JNZ pair
 	MOVQ R12, SI
 	MOVQ R8, R12
 	SHLQ $4, R12
 	ADDQ SI, R12
-	ADDQ $64, BX
 	DECQ R10
 	JNZ half
-	VMOVUPS firstColumns<>(SB), Z28
-	VMOVUPS secondColumns<>(SB), Z29
-	MOVQ fixedArgs_factors(AX), BX
+	MOVQ i16Args_factors(AX), BX
 	MOVQ DI, DX
 	VBROADCASTSS 0(BX), Z27
 	VMOVDQA64 Z0, Z20
@@ -3456,7 +3091,7 @@ pair:
 	VCVTDQ2PS Z2, Z2
 	VFMADD213PS 192(DX), Z27, Z2
 	VMOVUPS Z2, 192(DX)
-	ADDQ fixedArgs_sumStride(AX), DX
+	ADDQ i16Args_sumStride(AX), DX
 	VBROADCASTSS 4(BX), Z27
 	VMOVDQA64 Z4, Z20
 	VPERMT2D Z5, Z28, Z20
@@ -3476,7 +3111,7 @@ pair:
 	VCVTDQ2PS Z6, Z6
 	VFMADD213PS 192(DX), Z27, Z6
 	VMOVUPS Z6, 192(DX)
-	ADDQ fixedArgs_sumStride(AX), DX
+	ADDQ i16Args_sumStride(AX), DX
 	VBROADCASTSS 8(BX), Z27
 	VMOVDQA64 Z8, Z20
 	VPERMT2D Z9, Z28, Z20
@@ -3496,7 +3131,7 @@ pair:
 	VCVTDQ2PS Z10, Z10
 	VFMADD213PS 192(DX), Z27, Z10
 	VMOVUPS Z10, 192(DX)
-	ADDQ fixedArgs_sumStride(AX), DX
+	ADDQ i16Args_sumStride(AX), DX
 	VBROADCASTSS 12(BX), Z27
 	VMOVDQA64 Z12, Z20
 	VPERMT2D Z13, Z28, Z20
@@ -3516,36 +3151,37 @@ pair:
 	VCVTDQ2PS Z14, Z14
 	VFMADD213PS 192(DX), Z27, Z14
 	VMOVUPS Z14, 192(DX)
-	ADDQ fixedArgs_sumStride(AX), DX
+	ADDQ i16Args_sumStride(AX), DX
 	ADDQ $128, R11
 	ADDQ $256, DI
 	SUBQ $2, CX
 	JNZ columns
-	MOVQ R13, fixedArgs_ahead(AX)
+	MOVQ R13, i16Args_ahead(AX)
 	VZEROUPPER
 	RET
 
-// func attnFixedSoftmax1AVX512(x *fixedArgs)
-TEXT ·attnFixedSoftmax1AVX512(SB), NOSPLIT, $16-8
+// func attnI16Softmax1AVX512(x *i16Args)
+TEXT ·attnI16Softmax1AVX512(SB), NOSPLIT, $16-8
 	MOVQ x+0(FP), AX
-	MOVQ fixedArgs_sums(AX), SI
-	MOVQ fixedArgs_max(AX), R8
-	MOVQ fixedArgs_sum(AX), R9
-	MOVQ fixedArgs_acc(AX), DI
-	MOVQ fixedArgs_accStride(AX), BX
-	MOVQ fixedArgs_groups(AX), R10
-	VBROADCASTSS fixedArgs_factor(AX), Z1
+	MOVQ i16Args_sums(AX), SI
+	MOVQ i16Args_max(AX), R8
+	MOVQ i16Args_sum(AX), R9
+	MOVQ i16Args_acc(AX), DI
+	MOVQ i16Args_accStride(AX), BX
+	MOVQ i16Args_groups(AX), R10
+	VBROADCASTSS i16Args_factor(AX), Z1
 	VBROADCASTSS powLeast<>(SB), Z2
 	VBROADCASTSS halfPow1<>(SB), Z8
 	VBROADCASTSS halfPow2<>(SB), Z9
 	VBROADCASTSS halfPow3<>(SB), Z10
 	VBROADCASTSS one<>(SB), Z11
 	VBROADCASTSS wholes<>(SB), Z13
+	VPBROADCASTD toScale<>(SB), Z14
 	MOVL $0x55555555, CX
 	KMOVD CX, K7
-	MOVQ fixedArgs_x(AX), R14
-	MOVQ fixedArgs_factors(AX), R15
-	MOVQ fixedArgs_scales(AX), R13
+	MOVQ i16Args_x(AX), R14
+	MOVQ i16Args_factors(AX), R15
+	MOVQ i16Args_steps(AX), R13
 rows:
 	VBROADCASTSS negInf<>(SB), Z16
 	VMOVUPS 0(SI), Z20
@@ -3601,7 +3237,7 @@ rows:
 	VPERMILPS $0x0, X6, X20
 	VBROADCASTSS X20, Z20
 	MOVQ DX, R12
-	MOVQ fixedArgs_strips(AX), CX
+	MOVQ i16Args_strips(AX), CX
 shrink0:
 	VMULPS (R12), Z20, Z21
 	VMOVUPS Z21, (R12)
@@ -3655,10 +3291,10 @@ weights:
 	VADDPS Z29, Z28, Z16
 	VADDPS Z30, Z16, Z16
 	VADDPS Z31, Z16, Z16
-	VMULPS.Z 256(R13), Z28, K3, Z20
-	VMULPS.Z 320(R13), Z29, K4, Z21
-	VMULPS.Z 384(R13), Z30, K5, Z22
-	VMULPS.Z 448(R13), Z31, K6, Z23
+	VMULPS.Z 0(R13), Z28, K3, Z20
+	VMULPS.Z 64(R13), Z29, K4, Z21
+	VMULPS.Z 128(R13), Z30, K5, Z22
+	VMULPS.Z 192(R13), Z31, K6, Z23
 	VPMAXUD Z20, Z21, Z24
 	VPMAXUD Z22, Z23, Z25
 	VPMAXUD Z24, Z25, Z24
@@ -3673,15 +3309,13 @@ weights:
 	VPBROADCASTD X24, Z24
 	VPSLLD $1, Z24, Z24
 	VPSRLD $24, Z24, Z24
-	VPBROADCASTD finite<>(SB), Z25
-	VPCMPEQD Z25, Z24, K1
+	VPCMPEQD.BCST finite<>(SB), Z24, K1
 	VPMAXUD.BCST leastTop<>(SB), Z24, Z24
-	VPBROADCASTD toWeightScale<>(SB), Z25
-	VPSUBD Z24, Z25, Z25
+	VPSUBD Z24, Z14, Z25
 	VPSLLD $23, Z25, Z25
-	VPSUBD.BCST toWeightStep<>(SB), Z24, Z24
-	VPSLLD $23, Z24, Z24
-	VPORD.BCST nan<>(SB), Z24, K1, Z24
+	VPSUBD.BCST weightBits<>(SB), X24, X24
+	VPSLLD $23, X24, X24
+	VPORD.BCST nan<>(SB), X24, K1, X24
 	VMOVSS X24, (R15)
 	VFMADD213PS Z13, Z25, Z20
 	VFMADD213PS Z13, Z25, Z21
@@ -3719,27 +3353,28 @@ weights:
 	VZEROUPPER
 	RET
 
-// func attnFixedSoftmax2AVX512(x *fixedArgs)
-TEXT ·attnFixedSoftmax2AVX512(SB), NOSPLIT, $16-8
+// func attnI16Softmax2AVX512(x *i16Args)
+TEXT ·attnI16Softmax2AVX512(SB), NOSPLIT, $16-8
 	MOVQ x+0(FP), AX
-	MOVQ fixedArgs_sums(AX), SI
-	MOVQ fixedArgs_max(AX), R8
-	MOVQ fixedArgs_sum(AX), R9
-	MOVQ fixedArgs_acc(AX), DI
-	MOVQ fixedArgs_accStride(AX), BX
-	MOVQ fixedArgs_groups(AX), R10
-	VBROADCASTSS fixedArgs_factor(AX), Z1
+	MOVQ i16Args_sums(AX), SI
+	MOVQ i16Args_max(AX), R8
+	MOVQ i16Args_sum(AX), R9
+	MOVQ i16Args_acc(AX), DI
+	MOVQ i16Args_accStride(AX), BX
+	MOVQ i16Args_groups(AX), R10
+	VBROADCASTSS i16Args_factor(AX), Z1
 	VBROADCASTSS powLeast<>(SB), Z2
 	VBROADCASTSS halfPow1<>(SB), Z8
 	VBROADCASTSS halfPow2<>(SB), Z9
 	VBROADCASTSS halfPow3<>(SB), Z10
 	VBROADCASTSS one<>(SB), Z11
 	VBROADCASTSS wholes<>(SB), Z13
+	VPBROADCASTD toScale<>(SB), Z14
 	MOVL $0x55555555, CX
 	KMOVD CX, K7
-	MOVQ fixedArgs_x(AX), R14
-	MOVQ fixedArgs_factors(AX), R15
-	MOVQ fixedArgs_scales(AX), R13
+	MOVQ i16Args_x(AX), R14
+	MOVQ i16Args_factors(AX), R15
+	MOVQ i16Args_steps(AX), R13
 rows:
 	VBROADCASTSS negInf<>(SB), Z16
 	VBROADCASTSS negInf<>(SB), Z17
@@ -3804,7 +3439,7 @@ rows:
 	VPERMILPS $0x0, X6, X20
 	VBROADCASTSS X20, Z20
 	MOVQ DX, R12
-	MOVQ fixedArgs_strips(AX), CX
+	MOVQ i16Args_strips(AX), CX
 shrink0:
 	VMULPS (R12), Z20, Z21
 	VMOVUPS Z21, (R12)
@@ -3818,7 +3453,7 @@ kept0:
 	VPERMILPS $0x55, X6, X20
 	VBROADCASTSS X20, Z20
 	MOVQ DX, R12
-	MOVQ fixedArgs_strips(AX), CX
+	MOVQ i16Args_strips(AX), CX
 shrink1:
 	VMULPS (R12), Z20, Z21
 	VMOVUPS Z21, (R12)
@@ -3872,10 +3507,10 @@ weights:
 	VADDPS Z29, Z28, Z16
 	VADDPS Z30, Z16, Z16
 	VADDPS Z31, Z16, Z16
-	VMULPS.Z 256(R13), Z28, K3, Z20
-	VMULPS.Z 320(R13), Z29, K4, Z21
-	VMULPS.Z 384(R13), Z30, K5, Z22
-	VMULPS.Z 448(R13), Z31, K6, Z23
+	VMULPS.Z 0(R13), Z28, K3, Z20
+	VMULPS.Z 64(R13), Z29, K4, Z21
+	VMULPS.Z 128(R13), Z30, K5, Z22
+	VMULPS.Z 192(R13), Z31, K6, Z23
 	VPMAXUD Z20, Z21, Z24
 	VPMAXUD Z22, Z23, Z25
 	VPMAXUD Z24, Z25, Z24
@@ -3890,15 +3525,13 @@ weights:
 	VPBROADCASTD X24, Z24
 	VPSLLD $1, Z24, Z24
 	VPSRLD $24, Z24, Z24
-	VPBROADCASTD finite<>(SB), Z25
-	VPCMPEQD Z25, Z24, K1
+	VPCMPEQD.BCST finite<>(SB), Z24, K1
 	VPMAXUD.BCST leastTop<>(SB), Z24, Z24
-	VPBROADCASTD toWeightScale<>(SB), Z25
-	VPSUBD Z24, Z25, Z25
+	VPSUBD Z24, Z14, Z25
 	VPSLLD $23, Z25, Z25
-	VPSUBD.BCST toWeightStep<>(SB), Z24, Z24
-	VPSLLD $23, Z24, Z24
-	VPORD.BCST nan<>(SB), Z24, K1, Z24
+	VPSUBD.BCST weightBits<>(SB), X24, X24
+	VPSLLD $23, X24, X24
+	VPORD.BCST nan<>(SB), X24, K1, X24
 	VMOVSS X24, (R15)
 	VFMADD213PS Z13, Z25, Z20
 	VFMADD213PS Z13, Z25, Z21
@@ -3956,10 +3589,10 @@ weights:
 	VADDPS Z29, Z28, Z17
 	VADDPS Z30, Z17, Z17
 	VADDPS Z31, Z17, Z17
-	VMULPS.Z 256(R13), Z28, K3, Z20
-	VMULPS.Z 320(R13), Z29, K4, Z21
-	VMULPS.Z 384(R13), Z30, K5, Z22
-	VMULPS.Z 448(R13), Z31, K6, Z23
+	VMULPS.Z 0(R13), Z28, K3, Z20
+	VMULPS.Z 64(R13), Z29, K4, Z21
+	VMULPS.Z 128(R13), Z30, K5, Z22
+	VMULPS.Z 192(R13), Z31, K6, Z23
 	VPMAXUD Z20, Z21, Z24
 	VPMAXUD Z22, Z23, Z25
 	VPMAXUD Z24, Z25, Z24
@@ -3974,15 +3607,13 @@ weights:
 	VPBROADCASTD X24, Z24
 	VPSLLD $1, Z24, Z24
 	VPSRLD $24, Z24, Z24
-	VPBROADCASTD finite<>(SB), Z25
-	VPCMPEQD Z25, Z24, K1
+	VPCMPEQD.BCST finite<>(SB), Z24, K1
 	VPMAXUD.BCST leastTop<>(SB), Z24, Z24
-	VPBROADCASTD toWeightScale<>(SB), Z25
-	VPSUBD Z24, Z25, Z25
+	VPSUBD Z24, Z14, Z25
 	VPSLLD $23, Z25, Z25
-	VPSUBD.BCST toWeightStep<>(SB), Z24, Z24
-	VPSLLD $23, Z24, Z24
-	VPORD.BCST nan<>(SB), Z24, K1, Z24
+	VPSUBD.BCST weightBits<>(SB), X24, X24
+	VPSLLD $23, X24, X24
+	VPORD.BCST nan<>(SB), X24, K1, X24
 	VMOVSS X24, (R15)
 	VFMADD213PS Z13, Z25, Z20
 	VFMADD213PS Z13, Z25, Z21
@@ -4021,27 +3652,28 @@ weights:
 	VZEROUPPER
 	RET
 
-// func attnFixedSoftmax4AVX512(x *fixedArgs)
-TEXT ·attnFixedSoftmax4AVX512(SB), NOSPLIT, $16-8
+// func attnI16Softmax4AVX512(x *i16Args)
+TEXT ·attnI16Softmax4AVX512(SB), NOSPLIT, $16-8
 	MOVQ x+0(FP), AX
-	MOVQ fixedArgs_sums(AX), SI
-	MOVQ fixedArgs_max(AX), R8
-	MOVQ fixedArgs_sum(AX), R9
-	MOVQ fixedArgs_acc(AX), DI
-	MOVQ fixedArgs_accStride(AX), BX
-	MOVQ fixedArgs_groups(AX), R10
-	VBROADCASTSS fixedArgs_factor(AX), Z1
+	MOVQ i16Args_sums(AX), SI
+	MOVQ i16Args_max(AX), R8
+	MOVQ i16Args_sum(AX), R9
+	MOVQ i16Args_acc(AX), DI
+	MOVQ i16Args_accStride(AX), BX
+	MOVQ i16Args_groups(AX), R10
+	VBROADCASTSS i16Args_factor(AX), Z1
 	VBROADCASTSS powLeast<>(SB), Z2
 	VBROADCASTSS halfPow1<>(SB), Z8
 	VBROADCASTSS halfPow2<>(SB), Z9
 	VBROADCASTSS halfPow3<>(SB), Z10
 	VBROADCASTSS one<>(SB), Z11
 	VBROADCASTSS wholes<>(SB), Z13
+	VPBROADCASTD toScale<>(SB), Z14
 	MOVL $0x55555555, CX
 	KMOVD CX, K7
-	MOVQ fixedArgs_x(AX), R14
-	MOVQ fixedArgs_factors(AX), R15
-	MOVQ fixedArgs_scales(AX), R13
+	MOVQ i16Args_x(AX), R14
+	MOVQ i16Args_factors(AX), R15
+	MOVQ i16Args_steps(AX), R13
 rows:
 	VBROADCASTSS negInf<>(SB), Z16
 	VBROADCASTSS negInf<>(SB), Z17
@@ -4124,7 +3756,7 @@ rows:
 	VPERMILPS $0x0, X6, X20
 	VBROADCASTSS X20, Z20
 	MOVQ DX, R12
-	MOVQ fixedArgs_strips(AX), CX
+	MOVQ i16Args_strips(AX), CX
 shrink0:
 	VMULPS (R12), Z20, Z21
 	VMOVUPS Z21, (R12)
@@ -4138,7 +3770,7 @@ kept0:
 	VPERMILPS $0x55, X6, X20
 	VBROADCASTSS X20, Z20
 	MOVQ DX, R12
-	MOVQ fixedArgs_strips(AX), CX
+	MOVQ i16Args_strips(AX), CX
 shrink1:
 	VMULPS (R12), Z20, Z21
 	VMOVUPS Z21, (R12)
@@ -4152,7 +3784,7 @@ kept1:
 	VPERMILPS $0xaa, X6, X20
 	VBROADCASTSS X20, Z20
 	MOVQ DX, R12
-	MOVQ fixedArgs_strips(AX), CX
+	MOVQ i16Args_strips(AX), CX
 shrink2:
 	VMULPS (R12), Z20, Z21
 	VMOVUPS Z21, (R12)
@@ -4166,7 +3798,7 @@ kept2:
 	VPERMILPS $0xff, X6, X20
 	VBROADCASTSS X20, Z20
 	MOVQ DX, R12
-	MOVQ fixedArgs_strips(AX), CX
+	MOVQ i16Args_strips(AX), CX
 shrink3:
 	VMULPS (R12), Z20, Z21
 	VMOVUPS Z21, (R12)
@@ -4220,10 +3852,10 @@ weights:
 	VADDPS Z29, Z28, Z16
 	VADDPS Z30, Z16, Z16
 	VADDPS Z31, Z16, Z16
-	VMULPS.Z 256(R13), Z28, K3, Z20
-	VMULPS.Z 320(R13), Z29, K4, Z21
-	VMULPS.Z 384(R13), Z30, K5, Z22
-	VMULPS.Z 448(R13), Z31, K6, Z23
+	VMULPS.Z 0(R13), Z28, K3, Z20
+	VMULPS.Z 64(R13), Z29, K4, Z21
+	VMULPS.Z 128(R13), Z30, K5, Z22
+	VMULPS.Z 192(R13), Z31, K6, Z23
 	VPMAXUD Z20, Z21, Z24
 	VPMAXUD Z22, Z23, Z25
 	VPMAXUD Z24, Z25, Z24
@@ -4238,15 +3870,13 @@ weights:
 	VPBROADCASTD X24, Z24
 	VPSLLD $1, Z24, Z24
 	VPSRLD $24, Z24, Z24
-	VPBROADCASTD finite<>(SB), Z25
-	VPCMPEQD Z25, Z24, K1
+	VPCMPEQD.BCST finite<>(SB), Z24, K1
 	VPMAXUD.BCST leastTop<>(SB), Z24, Z24
-	VPBROADCASTD toWeightScale<>(SB), Z25
-	VPSUBD Z24, Z25, Z25
+	VPSUBD Z24, Z14, Z25
 	VPSLLD $23, Z25, Z25
-	VPSUBD.BCST toWeightStep<>(SB), Z24, Z24
-	VPSLLD $23, Z24, Z24
-	VPORD.BCST nan<>(SB), Z24, K1, Z24
+	VPSUBD.BCST weightBits<>(SB), X24, X24
+	VPSLLD $23, X24, X24
+	VPORD.BCST nan<>(SB), X24, K1, X24
 	VMOVSS X24, (R15)
 	VFMADD213PS Z13, Z25, Z20
 	VFMADD213PS Z13, Z25, Z21
@@ -4304,10 +3934,10 @@ weights:
 	VADDPS Z29, Z28, Z17
 	VADDPS Z30, Z17, Z17
 	VADDPS Z31, Z17, Z17
-	VMULPS.Z 256(R13), Z28, K3, Z20
-	VMULPS.Z 320(R13), Z29, K4, Z21
-	VMULPS.Z 384(R13), Z30, K5, Z22
-	VMULPS.Z 448(R13), Z31, K6, Z23
+	VMULPS.Z 0(R13), Z28, K3, Z20
+	VMULPS.Z 64(R13), Z29, K4, Z21
+	VMULPS.Z 128(R13), Z30, K5, Z22
+	VMULPS.Z 192(R13), Z31, K6, Z23
 	VPMAXUD Z20, Z21, Z24
 	VPMAXUD Z22, Z23, Z25
 	VPMAXUD Z24, Z25, Z24
@@ -4322,15 +3952,13 @@ weights:
 	VPBROADCASTD X24, Z24
 	VPSLLD $1, Z24, Z24
 	VPSRLD $24, Z24, Z24
-	VPBROADCASTD finite<>(SB), Z25
-	VPCMPEQD Z25, Z24, K1
+	VPCMPEQD.BCST finite<>(SB), Z24, K1
 	VPMAXUD.BCST leastTop<>(SB), Z24, Z24
-	VPBROADCASTD toWeightScale<>(SB), Z25
-	VPSUBD Z24, Z25, Z25
+	VPSUBD Z24, Z14, Z25
 	VPSLLD $23, Z25, Z25
-	VPSUBD.BCST toWeightStep<>(SB), Z24, Z24
-	VPSLLD $23, Z24, Z24
-	VPORD.BCST nan<>(SB), Z24, K1, Z24
+	VPSUBD.BCST weightBits<>(SB), X24, X24
+	VPSLLD $23, X24, X24
+	VPORD.BCST nan<>(SB), X24, K1, X24
 	VMOVSS X24, (R15)
 	VFMADD213PS Z13, Z25, Z20
 	VFMADD213PS Z13, Z25, Z21
@@ -4388,10 +4016,10 @@ weights:
 	VADDPS Z29, Z28, Z18
 	VADDPS Z30, Z18, Z18
 	VADDPS Z31, Z18, Z18
-	VMULPS.Z 256(R13), Z28, K3, Z20
-	VMULPS.Z 320(R13), Z29, K4, Z21
-	VMULPS.Z 384(R13), Z30, K5, Z22
-	VMULPS.Z 448(R13), Z31, K6, Z23
+	VMULPS.Z 0(R13), Z28, K3, Z20
+	VMULPS.Z 64(R13), Z29, K4, Z21
+	VMULPS.Z 128(R13), Z30, K5, Z22
+	VMULPS.Z 192(R13), Z31, K6, Z23
 	VPMAXUD Z20, Z21, Z24
 	VPMAXUD Z22, Z23, Z25
 	VPMAXUD Z24, Z25, Z24
@@ -4406,15 +4034,13 @@ weights:
 	VPBROADCASTD X24, Z24
 	VPSLLD $1, Z24, Z24
 	VPSRLD $24, Z24, Z24
-	VPBROADCASTD finite<>(SB), Z25
-	VPCMPEQD Z25, Z24, K1
+	VPCMPEQD.BCST finite<>(SB), Z24, K1
 	VPMAXUD.BCST leastTop<>(SB), Z24, Z24
-	VPBROADCASTD toWeightScale<>(SB), Z25
-	VPSUBD Z24, Z25, Z25
+	VPSUBD Z24, Z14, Z25
 	VPSLLD $23, Z25, Z25
-	VPSUBD.BCST toWeightStep<>(SB), Z24, Z24
-	VPSLLD $23, Z24, Z24
-	VPORD.BCST nan<>(SB), Z24, K1, Z24
+	VPSUBD.BCST weightBits<>(SB), X24, X24
+	VPSLLD $23, X24, X24
+	VPORD.BCST nan<>(SB), X24, K1, X24
 	VMOVSS X24, (R15)
 	VFMADD213PS Z13, Z25, Z20
 	VFMADD213PS Z13, Z25, Z21
@@ -4472,10 +4098,10 @@ weights:
 	VADDPS Z29, Z28, Z19
 	VADDPS Z30, Z19, Z19
 	VADDPS Z31, Z19, Z19
-	VMULPS.Z 256(R13), Z28, K3, Z20
-	VMULPS.Z 320(R13), Z29, K4, Z21
-	VMULPS.Z 384(R13), Z30, K5, Z22
-	VMULPS.Z 448(R13), Z31, K6, Z23
+	VMULPS.Z 0(R13), Z28, K3, Z20
+	VMULPS.Z 64(R13), Z29, K4, Z21
+	VMULPS.Z 128(R13), Z30, K5, Z22
+	VMULPS.Z 192(R13), Z31, K6, Z23
 	VPMAXUD Z20, Z21, Z24
 	VPMAXUD Z22, Z23, Z25
 	VPMAXUD Z24, Z25, Z24
@@ -4490,15 +4116,13 @@ weights:
 	VPBROADCASTD X24, Z24
 	VPSLLD $1, Z24, Z24
 	VPSRLD $24, Z24, Z24
-	VPBROADCASTD finite<>(SB), Z25
-	VPCMPEQD Z25, Z24, K1
+	VPCMPEQD.BCST finite<>(SB), Z24, K1
 	VPMAXUD.BCST leastTop<>(SB), Z24, Z24
-	VPBROADCASTD toWeightScale<>(SB), Z25
-	VPSUBD Z24, Z25, Z25
+	VPSUBD Z24, Z14, Z25
 	VPSLLD $23, Z25, Z25
-	VPSUBD.BCST toWeightStep<>(SB), Z24, Z24
-	VPSLLD $23, Z24, Z24
-	VPORD.BCST nan<>(SB), Z24, K1, Z24
+	VPSUBD.BCST weightBits<>(SB), X24, X24
+	VPSLLD $23, X24, X24
+	VPORD.BCST nan<>(SB), X24, K1, X24
 	VMOVSS X24, (R15)
 	VFMADD213PS Z13, Z25, Z20
 	VFMADD213PS Z13, Z25, Z21
