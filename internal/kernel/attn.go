@@ -118,6 +118,10 @@ func (a *Attn) tile(w *AttnSpace, k, v *Rows, base, t, from, to int) {
 	q0, n := r0*a.Heads, (r1-r0)*a.Heads
 	vpad := pad16(a.VDim)
 	acc := a.acc[q0*vpad:][:n*vpad]
+	next := w.Next
+	if at := (t + AttnTile - base) * k.Stride; at < len(k.Data) {
+		next = k.Data[at:]
+	}
 	a.scores(w, k, v, t-base, from, to, q0, n)
 	scale := a.Scale
 	if a.Cap != 0 {
@@ -141,15 +145,11 @@ func (a *Attn) tile(w *AttnSpace, k, v *Rows, base, t, from, to int) {
 		}
 	case a.I16:
 		w.p, w.f = growAligned(w.p, n*AttnTile/2), growAligned(w.f, n)
-		if !a.i16SoftmaxAsm(w, v, t-base, q0, n, scale*log2e) {
+		if !a.i16SoftmaxAsm(w, v, next, t-base, q0, n, scale*log2e) {
 			a.i16Softmax(w, v, t-base, q0, n, scale*log2e)
 		}
 	default:
 		a.softmax(w.s, a.max[q0:][:n], a.sum[q0:][:n], acc, vpad, scale)
-	}
-	next := w.Next
-	if at := (t + AttnTile - base) * k.Stride; at < len(k.Data) {
-		next = k.Data[at:]
 	}
 	a.values(w, v, next, t-base, from, to, t, r0, r1)
 }

@@ -33,11 +33,12 @@ func wholeNumbersAsm(to []int16, step *float32, x []float32, reach float32) bool
 	return true
 }
 
-// i16Steps reads the steps of 64 rows.
-func (w *AttnSpace) i16Steps(r *Rows, at int) i16Args {
+// i16Steps reads the steps of 64 rows and begins to fetch up to n bytes of next.
+func (w *AttnSpace) i16Steps(r *Rows, at int, next []byte, n int) i16Args {
 	rows, stride := w.whole(r, at)
 	w.scales = growAligned(w.scales, AttnTile)
 	x := i16Args{rows: ptr(rows), rowStride: stride, steps: ptr(w.scales), vectors: r.Width / 32}
+	x.fetch(next, n)
 	attnI16StepsAVX512(&x)
 	return x
 }
@@ -46,9 +47,8 @@ func (w *AttnSpace) i16ScoresAsm(a *Attn, k, v *Rows, at, _, to, q0, n int) bool
 	if !hasI16() {
 		return false
 	}
-	x := w.i16Steps(k, at)
+	x := w.i16Steps(k, at, v.Data[at*v.Stride:], (to-1)*v.Stride+v.RowBytes())
 	x.xStride, x.pairs = 2*k.Width, k.Width/2
-	x.fetch(v.Data[at*v.Stride:], (to-1)*v.Stride+v.RowBytes())
 	few := n <= i16Few
 	if !few {
 		w.k = growAligned(w.k, AttnTile*k.Width/2)
@@ -71,11 +71,11 @@ func (w *AttnSpace) i16ScoresAsm(a *Attn, k, v *Rows, at, _, to, q0, n int) bool
 	return true
 }
 
-func (a *Attn) i16SoftmaxAsm(w *AttnSpace, v *Rows, at, q0, n int, factor float32) bool {
+func (a *Attn) i16SoftmaxAsm(w *AttnSpace, v *Rows, next []byte, at, q0, n int, factor float32) bool {
 	if !hasI16() {
 		return false
 	}
-	x := w.i16Steps(v, at)
+	x := w.i16Steps(v, at, next, AttnTile*v.Stride)
 	x.accStride, x.strips, x.factor = 4*v.Width, v.Width/16, factor
 	for i := 0; i < n; {
 		numbers, step := w.i16Weights(i)

@@ -54,9 +54,21 @@ func (a *asm) i16Attention512() {
 	}
 }
 
+// fetchFurther is fetchLines to the second cache.
+func (a *asm) fetchFurther(n int) {
+	for i := range n {
+		a.o("PREFETCHT1 %d(R13)", 64*i)
+	}
+	a.o("ADDQ $%d, R13", 64*n)
+	a.o("CMPQ R13, R15")
+	a.o("CMOVQHI R15, R13")
+}
+
 // i16Steps reads the steps of 64 rows, each of which follows its numbers.
 func (a *asm) i16Steps() {
 	a.text("attnI16StepsAVX512", "i16Args")
+	a.o("MOVQ i16Args_ahead(AX), R13")
+	a.o("MOVQ i16Args_aheadEnd(AX), R15")
 	a.o("MOVQ i16Args_rows(AX), SI")
 	a.o("MOVQ i16Args_steps(AX), DI")
 	a.o("MOVQ i16Args_rowStride(AX), R8")
@@ -73,7 +85,9 @@ func (a *asm) i16Steps() {
 		a.o("KXNORW K1, K1, K1")
 		a.o("VPXORD Z%d, Z%d, Z%d", i, i, i)
 		a.o("VPGATHERDD (R11)(Z9*1), K1, Z%d", i)
+		a.fetchFurther(8)
 	}
+	a.o("MOVQ R13, i16Args_ahead(AX)")
 	for i := range 4 {
 		a.o("VPANDD Z8, Z%d, Z%d", i, i)
 		a.o("VMOVUPS Z%d, %d(DI)", i, 64*i)
@@ -383,7 +397,7 @@ func (a *asm) i16ScoreRows(rows int) {
 			a.o("VPDPWSSD Z%d, Z%d, Z%d", 20+i, 16+r, 4*r+i)
 		}
 	}
-	a.fetchLines(4)
+	a.fetchFurther(4)
 	a.o("ADDQ $64, R11")
 	a.o("ADDQ $64, R14")
 	a.o("DECQ CX")
@@ -436,7 +450,7 @@ func (a *asm) i16ValueRows(rows int) {
 				a.o("VPDPWSSD Z%d, Z%d, Z%d", z+3, 16+r, 4*r+2*c+1)
 			}
 		}
-		a.fetchLines(4)
+		a.fetchFurther(4)
 		a.o("ADDQ $4, DX")
 	})
 	a.o("MOVQ i16Args_factors(AX), BX")
