@@ -28,11 +28,12 @@ type multiplications string
 
 const (
 	inInt8  multiplications = "int8"
+	inInt16 multiplications = "int16"
 	inHalf  multiplications = "bf16"
 	inFloat multiplications = "float32"
 )
 
-// attending is the fastest kind that attention could use: on codes that of products of codes, on bfloat16 numbers those of such
+// attending is the fastest kind that attention could use: on codes and whole numbers that of products of such, on bfloat16 numbers those of such
 // where the processor multiplies them faster than floats, and floats where queries are not to be rounded.
 func attending(p backend.KVPolicy, precision string, l limits) multiplications {
 	switch prec, _ := backend.ParsePrecision(precision); {
@@ -40,15 +41,17 @@ func attending(p backend.KVPolicy, precision string, l limits) multiplications {
 		return inFloat
 	case p.Bits > 0:
 		return inInt8
+	case p.DType == backend.I16:
+		return inInt16
 	case p.DType == backend.BF16 && l.Half > l.Float:
 		return inHalf
 	}
 	return inFloat
 }
 
-// of is the limit of a kind.
+// of is the limit of a kind. What multiplies bytes in fours takes numbers of twice their size in pairs.
 func (l limits) of(m multiplications) float64 {
-	return map[multiplications]float64{inInt8: l.Int8, inHalf: l.Half, inFloat: l.Float}[m]
+	return map[multiplications]float64{inInt8: l.Int8, inInt16: l.Int8 / 2, inHalf: l.Half, inFloat: l.Float}[m]
 }
 
 // seconds is what work takes at least: its reads or its arithmetic. 0 if the arithmetic's speed is unknown.

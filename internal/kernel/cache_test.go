@@ -12,8 +12,11 @@ import (
 // implementation stores the same bytes.
 func TestCacheRows(t *testing.T) {
 	r := rand.New(rand.NewPCG(51, 1))
-	for _, typ := range cacheTypes {
+	for _, typ := range append(cacheTypes, CacheI16) {
 		for _, width := range []int{1, 8, 16, 24, 40, 64, 96, 128, 192} {
+			if typ == CacheI16 && !i16Width(width) {
+				continue
+			}
 			c := Rows{Type: typ, Width: width, Group: cacheGroup(width)}
 			c.Stride = c.RowBytes()
 			x := randomFloats(r, width)
@@ -42,6 +45,13 @@ func TestCacheRows(t *testing.T) {
 
 // error bounds how far number i of a row may come back from x[i].
 func (r *Rows) error(x []float32, i int) float64 {
+	if r.Type == CacheI16 {
+		top := 0.0
+		for _, v := range x {
+			top = max(top, math.Abs(float64(v)))
+		}
+		return 0.51 * (1 + 0x1p-7) * top / i16Reach // steps are rounded up
+	}
 	if !r.Type.Quantised() {
 		ulp := map[CacheType]float64{CacheF32: 0, CacheBF16: 0x1p-8, CacheF16: 0x1p-11}
 		return ulp[r.Type] * math.Abs(float64(x[i]))
@@ -106,7 +116,7 @@ func TestCacheCodes(t *testing.T) {
 func TestCacheEdges(t *testing.T) {
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
 	eachImplementation(t, func(t *testing.T) {
-		for _, typ := range cacheTypes {
+		for _, typ := range append(cacheTypes, CacheI16) {
 			for _, bad := range []float32{nan, inf, -inf} {
 				c := Rows{Type: typ, Width: 64, Group: 64}
 				c.Stride = c.RowBytes()
@@ -120,7 +130,7 @@ func TestCacheEdges(t *testing.T) {
 					if math.Abs(float64(got[7])) != largestHalf {
 						t.Errorf("f16: %g became %g", bad, got[7])
 					}
-				case !typ.Quantised():
+				case !typ.Quantised() && typ != CacheI16:
 					if !sameBits(got[7], bad) && got[7] == got[7] {
 						t.Errorf("%v: %g became %g", typ, bad, got[7])
 					}

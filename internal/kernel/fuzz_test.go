@@ -73,10 +73,19 @@ func FuzzAttend(f *testing.F) {
 	f.Add(uint64(2), uint8(1), uint8(130), uint8(30), uint8(1), uint8(32), uint8(96), uint8(70))
 	f.Add(uint64(3), uint8(3), uint8(65), uint8(7), uint8(3), uint8(80), uint8(16), uint8(3))
 	f.Add(uint64(4), uint8(4), uint8(200), uint8(2), uint8(4), uint8(5), uint8(33), uint8(200))
+	f.Add(uint64(5), uint8(5), uint8(140), uint8(20), uint8(2), uint8(1), uint8(2), uint8(90))
 	f.Fuzz(func(t *testing.T, seed uint64, typ, n, rows, heads, kdim, vdim, window uint8) {
-		size := int(n) + 1
-		c := randomAttn(rand.New(rand.NewPCG(seed, 43)), cacheTypes[int(typ)%len(cacheTypes)], size, min(size, int(rows)%40+1),
-			int(heads)%9+1, int(kdim)%100+1, int(vdim)%100+1)
+		types := append(cacheTypes, CacheI16)
+		size, which, kwidth, vwidth := int(n)+1, types[int(typ)%len(types)], int(kdim)%100+1, int(vdim)%100+1
+		if which == CacheI16 {
+			kwidth, vwidth = i16Columns*(int(kdim)%4+1), i16Columns*(int(vdim)%4+1)
+		}
+		c := randomAttn(rand.New(rand.NewPCG(seed, 43)), which, size, min(size, int(rows)%40+1), int(heads)%9+1, kwidth, vwidth)
+		if c.i16 = which == CacheI16; c.i16 {
+			for i := range c.q {
+				c.q[i] *= 8 / float32(math.Sqrt(float64(kwidth)))
+			}
+		}
 		if window > 0 {
 			c = c.window(int(window))
 		}

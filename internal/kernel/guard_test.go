@@ -151,11 +151,14 @@ func guardDelta(t *testing.T, front bool) {
 
 func guardAttention(t *testing.T, front bool) {
 	r := rand.New(rand.NewPCG(33, 1))
-	for _, typ := range cacheTypes {
+	for _, typ := range append(cacheTypes, CacheI16) {
 		for _, n := range []int{1, 3, 64, 101} {
 			for _, dims := range [][2]int{{40, 48}, {64, 32}, {128, 64}} {
+				if typ == CacheI16 && !(i16Width(dims[0]) && i16Width(dims[1])) {
+					continue
+				}
 				c := randomAttn(r, typ, n, min(n, 5), 2, dims[0], dims[1])
-				c.codes = codeRows(&c.k) && codeRows(&c.v)
+				c.codes, c.i16 = codeRows(&c.k) && codeRows(&c.v), typ == CacheI16
 				want := c.run()
 				c.q, c.k, c.v = guardedCopy(t, c.q, front), c.k.guarded(t, n, front), c.v.guarded(t, n, front)
 				equal(t, typ.String(), c.run(), want)

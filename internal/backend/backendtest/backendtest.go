@@ -24,6 +24,8 @@ type Config struct {
 	Half bool
 	// Codes says that 8-bit keys and values in groups of 64 meet queries and weights of 15 bits, unless Options.Exact is set.
 	Codes bool
+	// I16 says that keys and values of heads of 64 are kept as whole numbers of 16 bits where nothing else is asked for.
+	I16 bool
 	// Threads are the counts that must agree with each other.
 	Threads []int
 	// Share is by how much of the largest number results may differ that other backends have with equal bits; 0: not at all.

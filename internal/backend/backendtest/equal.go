@@ -36,8 +36,11 @@ func newTiny(t testing.TB, be B.Backend, o B.Options, f format, p B.KVPolicy) *t
 	if p.Bits != 0 || p.DType != B.None {
 		m.head = 32 // what vector units take at a time
 	}
-	if p.Bits == 8 {
+	if p.Bits == 8 || p.DType == B.I16 {
 		m.head = 64 // of bytes
+	}
+	if p.DType == B.I16 {
+		p = B.KVPolicy{} // which is for the backend to choose
 	}
 	head := m.head
 	lin := func(use B.Use, in int, outs ...int) B.Weight {
@@ -178,11 +181,19 @@ func (c Config) kvTypes(t *testing.T) {
 	if !c.compares(c.open(t)) {
 		t.Skip("the backend does not promise equal numbers")
 	}
-	for _, p := range []B.KVPolicy{{DType: B.BF16}, {DType: B.F16}, {Bits: 8}, {Bits: 4}} {
+	policies := []B.KVPolicy{{DType: B.BF16}, {DType: B.F16}, {Bits: 8}, {Bits: 4}}
+	if c.I16 {
+		policies = append(policies, B.KVPolicy{DType: B.I16})
+	}
+	for _, p := range policies {
 		t.Run(p.String(), func(t *testing.T) {
 			f := affine(4, 64, quant.BF16)
 			c.equal(t, f, B.Options{}, p)
-			c.pages(t, newTiny(t, c.open(t), B.Options{Threads: 2}, f, p))
+			m := newTiny(t, c.open(t), B.Options{Threads: 2}, f, p)
+			if got := m.st.Policy().String(); got != p.String() {
+				t.Fatalf("keys and values are kept in %s, want %v", got, p)
+			}
+			c.pages(t, m)
 		})
 	}
 }

@@ -26,6 +26,7 @@ func TestBackend(t *testing.T) {
 				Int8Small: kernel.FormatForSmall(4) == kernel.FloatE2M1,
 				Half:      kernel.DenseBF16.Form(kernel.Fast) == kernel.Half,
 				Codes:     name == "avx512vnni" || name == "avx512bf16",
+				I16:       name == "avx512vnni",
 				Threads:   []int{1, 2, 3},
 			})
 		})

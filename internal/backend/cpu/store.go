@@ -284,6 +284,6 @@ func (s *Store) Import(r io.Reader, ref kv.Ref) error {
 
 // Fingerprint changes whenever bytes of a page would mean something else.
 func (s *Store) Fingerprint() string {
-	return fmt.Sprintf("cpu layout 5, %v group %d, precision %v, products and attention %s, kernel %s, page %d, %+v",
+	return fmt.Sprintf("cpu layout 4, %v group %d, precision %v, products and attention %s, kernel %s, page %d, %+v",
 		s.policy, s.policy.Group, s.prec, kernel.Revisions(), kernel.Current(), backend.PageTokens, s.specs)
 }
