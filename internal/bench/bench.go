@@ -69,7 +69,7 @@ the same threads immediately before and after each repetition, the higher of whi
 Decoding has to read every weight and the sequences' keys and values once per step; its limit is that or the arithmetic of the
 step, whichever takes longer. The limit of a prompt is two operations per weight and token in 8-bit integers (the output head once
 per prompt; with --precision exact four; with float32 in floats; of bfloat16 weights in floats or, fast and where the processor has it, in bfloat16), and attention
-in the fastest multiplications that kernels could use for the keys: 8-bit integers for q8 and q4, bfloat16 where the processor has it,
+in the fastest multiplications that kernels could use for the keys: 8-bit integers for q8 and q4, 16-bit ones for i16, bfloat16 where the processor has it,
 else floats, as always with exact and float32. The output says which.
 
 Tests are called pp for a prompt and tg for generated tokens. Lists such as --batch 1,8 measure every combination, in turns within
