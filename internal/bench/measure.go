@@ -33,8 +33,8 @@ const (
 	inFloat multiplications = "float32"
 )
 
-// attending is the fastest kind that attention could use: on codes and whole numbers that of products of such, on bfloat16 numbers those of such
-// where the processor multiplies them faster than floats, and floats where queries are not to be rounded.
+// attending is the fastest kind that attention could use: on codes and whole numbers that of products of such, on bfloat16
+// numbers those of such where the processor multiplies them faster than floats, and floats where queries are not to be rounded.
 func attending(p backend.KVPolicy, precision string, l limits) multiplications {
 	switch prec, _ := backend.ParsePrecision(precision); {
 	case prec > backend.Outliers:

@@ -5,12 +5,12 @@ import (
 	"unsafe"
 )
 
-// Attention with I16: keys and values are kept as whole numbers of twelve bits and a sign (CacheI16), queries and weights become
-// such numbers as well, and products of pairs of them are added up. These sums are exact. This file says what every routine gives,
-// to the bit:
+// Attention with I16: keys and values are kept as whole numbers of twelve bits and a sign (CacheI16), queries and weights
+// become such numbers as well, and products of pairs of them are added up. These sums are exact. This file says what every
+// routine gives, to the bit:
 //
-//	numbers  of a row of keys or values or of a query: n = rint(x·(1/step)), step = top/reach rounded up to bfloat16, where top is
-//	         the largest |x|, at least leastPart; x is about n·step
+//	numbers  of a row of keys or values or of a query: n = rint(x·(1/step)), step = top/reach rounded up to bfloat16,
+//	         where top is the largest |x|, at least leastPart; x is about n·step
 //	score    Σ(n·n) rounded once, times the key's step, times the query's
 //	maximum  in units of log2: the largest score times Scale·log2(e)
 //	weight   2 to the power of score·Scale·log2(e) - maximum (halfPow); 0 where that is below leastPower
