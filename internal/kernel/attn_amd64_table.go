@@ -1025,3 +1025,131 @@ func attnI16Softmax2AVX512(x *i16Args)
 
 //go:noescape
 func attnI16Softmax4AVX512(x *i16Args)
+
+// What those of AVX2 do.
+const shortTogether, shortQueries = 6, 3
+
+func callShortScores(rows int, x *i16Args) {
+	switch rows {
+	case 1:
+		attnI16Scores1AVX2(x)
+	case 2:
+		attnI16Scores2AVX2(x)
+	case 3:
+		attnI16Scores3AVX2(x)
+	case 4:
+		attnI16Scores4AVX2(x)
+	case 5:
+		attnI16Scores5AVX2(x)
+	case 6:
+		attnI16Scores6AVX2(x)
+	}
+}
+
+//go:noescape
+func attnI16Scores1AVX2(x *i16Args)
+
+//go:noescape
+func attnI16Scores2AVX2(x *i16Args)
+
+//go:noescape
+func attnI16Scores3AVX2(x *i16Args)
+
+//go:noescape
+func attnI16Scores4AVX2(x *i16Args)
+
+//go:noescape
+func attnI16Scores5AVX2(x *i16Args)
+
+//go:noescape
+func attnI16Scores6AVX2(x *i16Args)
+
+func callShortValues(rows int, x *i16Args) {
+	switch rows {
+	case 1:
+		attnI16Values1AVX2(x)
+	case 2:
+		attnI16Values2AVX2(x)
+	case 3:
+		attnI16Values3AVX2(x)
+	case 4:
+		attnI16Values4AVX2(x)
+	case 5:
+		attnI16Values5AVX2(x)
+	case 6:
+		attnI16Values6AVX2(x)
+	}
+}
+
+//go:noescape
+func attnI16Values1AVX2(x *i16Args)
+
+//go:noescape
+func attnI16Values2AVX2(x *i16Args)
+
+//go:noescape
+func attnI16Values3AVX2(x *i16Args)
+
+//go:noescape
+func attnI16Values4AVX2(x *i16Args)
+
+//go:noescape
+func attnI16Values5AVX2(x *i16Args)
+
+//go:noescape
+func attnI16Values6AVX2(x *i16Args)
+
+func callShortScoreRows(rows int, x *i16Args) {
+	switch rows {
+	case 1:
+		attnI16ScoreRows1AVX2(x)
+	case 2:
+		attnI16ScoreRows2AVX2(x)
+	case 3:
+		attnI16ScoreRows3AVX2(x)
+	}
+}
+
+//go:noescape
+func attnI16ScoreRows1AVX2(x *i16Args)
+
+//go:noescape
+func attnI16ScoreRows2AVX2(x *i16Args)
+
+//go:noescape
+func attnI16ScoreRows3AVX2(x *i16Args)
+
+func callShortValueRows(rows int, x *i16Args) {
+	switch rows {
+	case 1:
+		attnI16ValueRows1AVX2(x)
+	case 2:
+		attnI16ValueRows2AVX2(x)
+	case 3:
+		attnI16ValueRows3AVX2(x)
+	}
+}
+
+//go:noescape
+func attnI16ValueRows1AVX2(x *i16Args)
+
+//go:noescape
+func attnI16ValueRows2AVX2(x *i16Args)
+
+//go:noescape
+func attnI16ValueRows3AVX2(x *i16Args)
+
+//go:noescape
+func attnI16NumbersAVX2(x *i16Args)
+
+//go:noescape
+func attnI16StepsAVX2(x *i16Args)
+
+//go:noescape
+func attnI16KeysAVX2(x *i16Args)
+
+//go:noescape
+func attnI16LinesAVX2(x *i16Args)
+
+//go:noescape
+func attnI16SoftmaxAVX2(x *i16Args)

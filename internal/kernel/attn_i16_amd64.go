@@ -15,6 +15,7 @@ type i16Args struct {
 	ahead, aheadEnd                      uintptr // what will be read next; not dereferenced, and moved on
 	xStride, rowStride                   int
 	sumStride, accStride                 int
+	lineStride                           int // between strips of lines
 	groups, pairs, vectors, strips       int // of rows, of which none are left afterwards; of numbers of a row; of 32 columns; of 16 of acc
 	factor, perReach                     float32
 }
@@ -23,13 +24,21 @@ type i16Args struct {
 const i16Few = 8
 
 // hasI16 reports products of 16-bit numbers where no bfloat16 ones are taken: see archImpls.
-func hasI16() bool { return mulSet == setVNNI }
+func hasI16() bool { return mulSet == setVNNI || shortI16() }
+
+// shortI16 reports those of AVX2.
+func shortI16() bool { return useAVX2 && !useAVX512 }
 
 func wholeNumbersAsm(to []int16, step *float32, x []float32, reach float32) bool {
 	if !hasI16() {
 		return false
 	}
-	attnI16NumbersAVX512(&i16Args{rows: ptr(x), x: ptr(to), steps: unsafe.Pointer(step), vectors: len(x) / 32, perReach: 1 / reach})
+	args := i16Args{rows: ptr(x), x: ptr(to), steps: unsafe.Pointer(step), vectors: len(x) / 32, perReach: 1 / reach}
+	if shortI16() {
+		attnI16NumbersAVX2(&args)
+	} else {
+		attnI16NumbersAVX512(&args)
+	}
 	return true
 }
 
@@ -43,9 +52,13 @@ func (w *AttnSpace) i16Steps(r *Rows, at int, next []byte, n int) i16Args {
 	return x
 }
 
-func (w *AttnSpace) i16ScoresAsm(a *Attn, k, v *Rows, at, _, to, q0, n int) bool {
+func (w *AttnSpace) i16ScoresAsm(a *Attn, k, v *Rows, at, from, to, q0, n int) bool {
 	if !hasI16() {
 		return false
+	}
+	if shortI16() {
+		w.shortScores(a, k, v, at, from, to, q0, n)
+		return true
 	}
 	x := w.i16Steps(k, at, v.Data[at*v.Stride:], (to-1)*v.Stride+v.RowBytes())
 	x.xStride, x.pairs = 2*k.Width, k.Width/2
@@ -75,6 +88,10 @@ func (a *Attn) i16SoftmaxAsm(w *AttnSpace, v *Rows, next []byte, at, q0, n int, 
 	if !hasI16() {
 		return false
 	}
+	if shortI16() {
+		a.shortSoftmax(w, v, at, q0, n, factor)
+		return true
+	}
 	x := w.i16Steps(v, at, next, AttnTile*v.Stride)
 	x.accStride, x.strips, x.factor = 4*v.Width, v.Width/16, factor
 	for i := 0; i < n; {
@@ -102,6 +119,10 @@ func (a *Attn) i16SoftmaxAsm(w *AttnSpace, v *Rows, next []byte, at, q0, n int, 
 func (a *Attn) i16ValuesAsm(w *AttnSpace, v *Rows, next []byte, at, q0, n int) bool {
 	if !hasI16() {
 		return false
+	}
+	if shortI16() {
+		a.shortValues(w, v, next, at, q0, n)
+		return true
 	}
 	rows, stride := w.whole(v, at)
 	x := i16Args{rows: ptr(rows), rowStride: stride, vectors: v.Width / 32, xStride: 2 * AttnTile, sumStride: 4 * v.Width, pairs: AttnTile / 2}

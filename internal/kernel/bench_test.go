@@ -208,18 +208,20 @@ func canI16(b *testing.B, r *Rows) bool {
 // BenchmarkAttendRows reports arithmetic of a block of rows of two heads: two operations per number of a key and of a value.
 func BenchmarkAttendRows(b *testing.B) {
 	const n = 4096
-	for _, t := range benchCaches {
-		for _, dim := range []int{64, 128, 256} {
-			for _, rows := range []int{1, 2, 4, 8, 24, 48, 96} {
-				b.Run(fmt.Sprintf("%v/dim=%d/rows=%d", t, dim, rows), func(b *testing.B) {
-					c := randomAttn(rand.New(rand.NewPCG(3, 9)), t.CacheType, n, rows, 2, dim, dim)
-					c.half, c.codes = t.half && canHalf(b, &c.k), t.codes && canCodes(b, &c.k)
-					c.i16 = t.i16 && canI16(b, &c.k)
-					b.ReportMetric(float64(n*rows*2*4*dim)/benchAttend(b, c).Seconds()/1e9, "best-GFLOP/s")
-				})
+	eachForBench(b, func(b *testing.B) {
+		for _, t := range benchCaches {
+			for _, dim := range []int{64, 128, 256} {
+				for _, rows := range []int{1, 2, 4, 8, 24, 48, 96} {
+					b.Run(fmt.Sprintf("%v/dim=%d/rows=%d", t, dim, rows), func(b *testing.B) {
+						c := randomAttn(rand.New(rand.NewPCG(3, 9)), t.CacheType, n, rows, 2, dim, dim)
+						c.half, c.codes = t.half && canHalf(b, &c.k), t.codes && canCodes(b, &c.k)
+						c.i16 = t.i16 && canI16(b, &c.k)
+						b.ReportMetric(float64(n*rows*2*4*dim)/benchAttend(b, c).Seconds()/1e9, "best-GFLOP/s")
+					})
+				}
 			}
 		}
-	}
+	})
 }
 
 // benchAttend gives the shortest run: others that share the machine make most of them longer.
@@ -243,11 +245,13 @@ func benchAttend(b *testing.B, c attnCase) time.Duration {
 // BenchmarkAttendDeep reports cache bytes per second that one query token of some heads reads out of memory: splits of 16 pages
 // that lie layers apart, keys before values. It is the best twentieth of all splits, since other processes read as well.
 func BenchmarkAttendDeep(b *testing.B) {
-	for _, t := range benchCaches {
-		for _, heads := range []int{1, 2, 4, 8} {
-			b.Run(fmt.Sprintf("%v/heads=%d", t, heads), func(b *testing.B) { benchDeep(b, t, heads) })
+	eachForBench(b, func(b *testing.B) {
+		for _, t := range benchCaches {
+			for _, heads := range []int{1, 2, 4, 8} {
+				b.Run(fmt.Sprintf("%v/heads=%d", t, heads), func(b *testing.B) { benchDeep(b, t, heads) })
+			}
 		}
-	}
+	})
 }
 
 func benchDeep(b *testing.B, t benchCache, heads int) {

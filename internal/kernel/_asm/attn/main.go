@@ -104,6 +104,9 @@ func main() {
 	var i16 asm
 	i16.i16Attention512()
 	write("../attn_i16_amd64.s", i16.Bytes())
+	var i16Small asm
+	i16Small.i16Attention256()
+	write("../attn_i16avx2_amd64.s", i16Small.Bytes())
 	table, err := format.Source(goTable())
 	if err != nil {
 		log.Fatalf("format table: %v", err)

@@ -36,6 +36,7 @@ func goTable() []byte {
 	halfTable(&b)
 	codeTable(&b)
 	i16Table(&b)
+	i16Table256(&b)
 	return b.Bytes()
 }
 
@@ -72,6 +73,18 @@ func i16Table(b *bytes.Buffer) {
 	rowsOf(b, "i16Args", "I16ValueRows", "attnI16ValueRows%dAVX512", i16Queries)
 	for _, name := range []string{"Steps", "Numbers", "Keys", "Lines", "Softmax1", "Softmax2", "Softmax4"} {
 		fmt.Fprintf(b, "\n//go:noescape\nfunc attnI16%sAVX512(x *i16Args)\n", name)
+	}
+}
+
+// i16Table256 declares those of AVX2.
+func i16Table256(b *bytes.Buffer) {
+	fmt.Fprintf(b, "\n// What those of AVX2 do.\nconst shortTogether, shortQueries = %d, %d\n", shortRows, shortQueries)
+	rowsOf(b, "i16Args", "ShortScores", "attnI16Scores%dAVX2", shortRows)
+	rowsOf(b, "i16Args", "ShortValues", "attnI16Values%dAVX2", shortRows)
+	rowsOf(b, "i16Args", "ShortScoreRows", "attnI16ScoreRows%dAVX2", shortQueries)
+	rowsOf(b, "i16Args", "ShortValueRows", "attnI16ValueRows%dAVX2", shortQueries)
+	for _, name := range []string{"Numbers", "Steps", "Keys", "Lines", "Softmax"} {
+		fmt.Fprintf(b, "\n//go:noescape\nfunc attnI16%sAVX2(x *i16Args)\n", name)
 	}
 }
 
