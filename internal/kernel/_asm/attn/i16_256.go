@@ -156,13 +156,9 @@ func (a *asm) shortNumbers() {
 	a.o("ADDQ $128, DX")
 	a.o("DECQ CX")
 	a.o("JNZ largest")
-	a.o("VPMAXUD Y1, Y0, Y0")
-	a.o("VEXTRACTI128 $1, Y0, X1")
-	a.o("VPMAXUD X1, X0, X0")
-	for _, order := range []int{0x4e, 0xb1} {
-		a.o("VPSHUFD $%#x, X0, X1", order)
-		a.o("VPMAXUD X1, X0, X0")
-	}
+	a.o("VPMAXUD Y1, Y0, Y2")
+	a.largestLane("VPMAXUD", 2)
+	a.o("VMOVAPS X2, X0")
 	a.o("VBROADCASTSS inf<>(SB), X1")
 	a.o("VPMINUD X1, X0, X0")
 	a.o("VSUBPS X0, X0, X1") // a NaN of an infinity
@@ -470,11 +466,16 @@ func (a *asm) shortPow2() {
 	a.o("VMULPS Y2, Y3, Y0")
 }
 
+// shortTops is of how many rows one step is done before the next: short chains of instructions of several rows overlap better than
+// a long one of each.
+const shortTops = 8
+
 // shortSoftmax turns rows of 64 scores into weights, and those times the steps of the values into whole numbers.
 func (a *asm) shortSoftmax() {
-	a.text("attnI16SoftmaxAVX2", "i16Args")
+	a.framed("attnI16SoftmaxAVX2", "i16Args", 8*shortTops)
+	top, scale := fmt.Sprintf("tops-%d(SP)(DX*4)", 8*shortTops), fmt.Sprintf("scales-%d(SP)(DX*4)", 4*shortTops)
 	a.o("MOVQ i16Args_sums(AX), SI")
-	a.o("MOVQ i16Args_x(AX), DX")
+	a.o("MOVQ i16Args_x(AX), R14")
 	a.o("MOVQ i16Args_factors(AX), R12")
 	a.o("MOVQ i16Args_steps(AX), BX")
 	a.o("MOVQ i16Args_max(AX), R8")
@@ -488,21 +489,37 @@ func (a *asm) shortSoftmax() {
 	}{{"magic", shortMagic}, {"halfPow1", shortPow1}, {"halfPow2", shortPow2}, {"halfPow3", shortPow3}, {"one", shortOne}, {"leastPower", shortLeast}} {
 		a.o("VBROADCASTSS %s<>(SB), Y%d", c.name, c.y)
 	}
-	a.label("row")
-	a.o("VBROADCASTSS (R8), Y6")
+	a.label("some")
+	a.o("MOVQ $%d, R13", shortTops)
+	a.o("CMPQ R10, R13")
+	a.o("CMOVQLT R10, R13")
+	a.o("SUBQ R13, R10")
+	a.o("XORQ DX, DX")
+	a.label("top")
+	a.o("VBROADCASTSS (R8)(DX*4), Y6")
 	a.o("VMOVAPS Y6, Y5")
 	for i := range 8 {
 		a.o("VMULPS %d(SI), Y%d, Y%d", 32*i, shortFactor, i%2)
 		a.o("VMAXPS Y%d, Y%d, Y%d", 5+i%2, i%2, 5+i%2) // gives what was largest if the score is a NaN
 	}
 	a.o("VMAXPS Y5, Y6, Y6")
-	a.o("VEXTRACTF128 $1, Y6, X0")
-	a.o("VMAXPS X0, X6, X6")
-	for _, order := range []int{0x4e, 0xb1} {
-		a.o("VPSHUFD $%#x, X6, X0", order)
-		a.o("VMAXPS X0, X6, X6")
+	a.largestLane("VMAXPS", 6)
+	a.o("VMOVSS X6, %s", top)
+	again := func(label string) {
+		a.o("ADDQ $%d, SI", rowBytes)
+		a.o("INCQ DX")
+		a.o("CMPQ DX, R13")
+		a.o("JNE %s", label)
 	}
-	a.o("VBROADCASTSS X6, Y6")
+	back := func() {
+		a.o("SHLQ $8, DX")
+		a.o("SUBQ DX, SI")
+		a.o("XORQ DX, DX")
+	}
+	again("top")
+	back()
+	a.label("row")
+	a.o("VBROADCASTSS %s, Y6", top)
 	// Nothing seen: weights 0, not Inf-Inf.
 	a.o("VBROADCASTSS negInf<>(SB), Y0")
 	a.o("VCMPPS $0, Y0, Y6, Y0")
@@ -515,19 +532,14 @@ func (a *asm) shortSoftmax() {
 		a.o("VFMSUB213PS Y15, Y%d, Y0", shortFactor)
 		a.shortPower()
 		a.o("VANDNPS Y3, Y1, Y0")
-		a.o("VMULPS %d(BX), Y3, Y3", 32*i)
+		a.o("VMULPS %d(BX), Y0, Y3", 32*i) // the step may be a NaN
 		a.o("VADDPS Y0, Y%d, Y%d", 4+i%2, 4+i%2)
 		a.o("VANDNPS Y3, Y1, Y3")
 		a.o("VPMAXUD Y3, Y14, Y14") // a NaN is the largest
 		a.o("VMOVUPS Y3, %d(SI)", 32*i)
 	}
 	// The scale and the step of the whole numbers: see weightSteps.
-	a.o("VEXTRACTI128 $1, Y14, X0")
-	a.o("VPMAXUD X0, X14, X14")
-	for _, order := range []int{0x4e, 0xb1} {
-		a.o("VPSHUFD $%#x, X14, X0", order)
-		a.o("VPMAXUD X0, X14, X14")
-	}
+	a.largestLane("VPMAXUD", 14)
 	a.o("VPSLLD $1, X14, X14")
 	a.o("VPSRLD $24, X14, X14")
 	a.o("VPBROADCASTD least13<>(SB), X0")
@@ -535,23 +547,14 @@ func (a *asm) shortSoftmax() {
 	a.o("VPBROADCASTD scale266<>(SB), X1")
 	a.o("VPSUBD X0, X1, X1")
 	a.o("VPSLLD $23, X1, X1")
+	a.o("VMOVSS X1, %s", scale)
 	a.o("VPBROADCASTD step12<>(SB), X2")
 	a.o("VPSUBD X2, X0, X0")
 	a.o("VPSLLD $23, X0, X0")
 	a.o("VPBROADCASTD exponent255<>(SB), X2")
 	a.o("VPCMPEQD X2, X14, X2")
 	a.o("VPOR X2, X0, X0")
-	a.o("VMOVSS X0, (R12)")
-	a.o("VBROADCASTSS X1, Y2")
-	for i := range 4 {
-		for j := range 2 {
-			a.o("VMULPS %d(SI), Y2, Y%d", 64*i+32*j, j)
-			a.o("VCVTPS2DQ Y%d, Y%d", j, j)
-		}
-		a.o("VPACKSSDW Y1, Y0, Y0")
-		a.o("VPERMQ $0xd8, Y0, Y0")
-		a.o("VMOVDQU Y0, %d(DX)", 32*i)
-	}
+	a.o("VMOVSS X0, (R12)(DX*4)")
 	// The lanes of the sum, as foldLanes adds them.
 	for _, order := range []int{0x4e, 0xb1} {
 		for _, y := range []int{4, 5} {
@@ -562,12 +565,12 @@ func (a *asm) shortSoftmax() {
 	a.o("VADDPS Y5, Y4, Y5")
 	a.o("VEXTRACTF128 $1, Y5, X0")
 	a.o("VADDPS X0, X5, X5")
-	a.o("VMOVSS (R9), X14")
-	a.o("VUCOMISS (R8), X6")
+	a.o("VMOVSS (R9)(DX*4), X14")
+	a.o("VUCOMISS (R8)(DX*4), X6")
 	a.o("JEQ add")
 	// A new maximum: what was summed before shrinks.
-	a.o("VBROADCASTSS (R8), Y0")
-	a.o("VMOVSS X6, (R8)")
+	a.o("VBROADCASTSS (R8)(DX*4), Y0")
+	a.o("VMOVSS X6, (R8)(DX*4)")
 	a.o("VSUBPS Y6, Y0, Y0")
 	a.shortPow2()
 	a.o("VMULSS X0, X14, X14")
@@ -583,14 +586,37 @@ func (a *asm) shortSoftmax() {
 	a.o("JNZ shrink")
 	a.label("add")
 	a.o("VADDSS X5, X14, X14")
-	a.o("VMOVSS X14, (R9)")
-	a.o("ADDQ $%d, SI", rowBytes)
-	a.o("ADDQ $128, DX")
-	a.o("ADDQ $4, R12")
-	a.o("ADDQ $4, R8")
-	a.o("ADDQ $4, R9")
+	a.o("VMOVSS X14, (R9)(DX*4)")
 	a.o("ADDQ i16Args_accStride(AX), DI")
-	a.o("DECQ R10")
-	a.o("JNZ row")
+	again("row")
+	back()
+	a.label("numbers")
+	a.o("VBROADCASTSS %s, Y2", scale)
+	for i := range 4 {
+		for j := range 2 {
+			a.o("VMULPS %d(SI), Y2, Y%d", 64*i+32*j, j)
+			a.o("VCVTPS2DQ Y%d, Y%d", j, j)
+		}
+		a.o("VPACKSSDW Y1, Y0, Y0")
+		a.o("VPERMQ $0xd8, Y0, Y0")
+		a.o("VMOVDQU Y0, %d(R14)", 32*i)
+	}
+	a.o("ADDQ $128, R14")
+	again("numbers")
+	for _, p := range []string{"R8", "R9", "R12"} {
+		a.o("LEAQ (%s)(R13*4), %s", p, p)
+	}
+	a.o("TESTQ R10, R10")
+	a.o("JNZ some")
 	a.end()
+}
+
+// largestLane leaves in all lanes of X(v) the largest of Y(v). X0 is lost.
+func (a *asm) largestLane(op string, v int) {
+	a.o("VEXTRACTF128 $1, Y%d, X0", v)
+	a.o("%s X0, X%d, X%d", op, v, v)
+	for _, order := range []int{0x4e, 0xb1} {
+		a.o("VPSHUFD $%#x, X%d, X0", order, v)
+		a.o("%s X0, X%d, X%d", op, v, v)
+	}
 }
