@@ -16,6 +16,7 @@ type i16Args struct {
 	xStride, rowStride                   int
 	sumStride, accStride                 int
 	lineStride                           int // between strips of lines
+	near                                 int // not 0: a few queries fetch to the nearest cache
 	groups, pairs, vectors, strips       int // of rows, of which none are left afterwards; of numbers of a row; of 32 columns; of 16 of acc
 	factor, perReach                     float32
 }

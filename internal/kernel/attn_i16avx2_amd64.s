@@ -2055,10 +2055,19 @@ keys:
 columns:
 	CMPQ R13, i16Args_aheadEnd(AX)
 	JAE fetched
+	CMPQ i16Args_near(AX), $0
+	JNE near
 	PREFETCHT1 0(R13)
 	PREFETCHT1 64(R13)
 	PREFETCHT1 128(R13)
 	PREFETCHT1 192(R13)
+	ADDQ $256, R13
+	JMP fetched
+near:
+	PREFETCHT0 0(R13)
+	PREFETCHT0 64(R13)
+	PREFETCHT0 128(R13)
+	PREFETCHT0 192(R13)
 	ADDQ $256, R13
 fetched:
 	VMOVDQU 0(R11), Y12
@@ -2105,6 +2114,7 @@ fetched:
 	LEAQ (R9)(R8*4), R9
 	DECQ R14
 	JNZ keys
+	MOVQ R13, i16Args_ahead(AX)
 	VZEROUPPER
 	RET
 
@@ -2130,8 +2140,15 @@ columns:
 pairs:
 	CMPQ R13, i16Args_aheadEnd(AX)
 	JAE fetched
+	CMPQ i16Args_near(AX), $0
+	JNE near
 	PREFETCHT1 0(R13)
 	PREFETCHT1 64(R13)
+	ADDQ $128, R13
+	JMP fetched
+near:
+	PREFETCHT0 0(R13)
+	PREFETCHT0 64(R13)
 	ADDQ $128, R13
 fetched:
 	VMOVDQU 0(R11), Y12
@@ -2179,6 +2196,7 @@ fetched:
 	ADDQ $128, DI
 	DECQ R14
 	JNZ columns
+	MOVQ R13, i16Args_ahead(AX)
 	VZEROUPPER
 	RET
 
@@ -2209,10 +2227,19 @@ keys:
 columns:
 	CMPQ R13, i16Args_aheadEnd(AX)
 	JAE fetched
+	CMPQ i16Args_near(AX), $0
+	JNE near
 	PREFETCHT1 0(R13)
 	PREFETCHT1 64(R13)
 	PREFETCHT1 128(R13)
 	PREFETCHT1 192(R13)
+	ADDQ $256, R13
+	JMP fetched
+near:
+	PREFETCHT0 0(R13)
+	PREFETCHT0 64(R13)
+	PREFETCHT0 128(R13)
+	PREFETCHT0 192(R13)
 	ADDQ $256, R13
 fetched:
 	VMOVDQU 0(R11), Y12
@@ -2285,6 +2312,7 @@ fetched:
 	LEAQ (R9)(R8*4), R9
 	DECQ R14
 	JNZ keys
+	MOVQ R13, i16Args_ahead(AX)
 	VZEROUPPER
 	RET
 
@@ -2314,8 +2342,15 @@ columns:
 pairs:
 	CMPQ R13, i16Args_aheadEnd(AX)
 	JAE fetched
+	CMPQ i16Args_near(AX), $0
+	JNE near
 	PREFETCHT1 0(R13)
 	PREFETCHT1 64(R13)
+	ADDQ $128, R13
+	JMP fetched
+near:
+	PREFETCHT0 0(R13)
+	PREFETCHT0 64(R13)
 	ADDQ $128, R13
 fetched:
 	VMOVDQU 0(R11), Y12
@@ -2391,6 +2426,7 @@ fetched:
 	ADDQ $128, DI
 	DECQ R14
 	JNZ columns
+	MOVQ R13, i16Args_ahead(AX)
 	VZEROUPPER
 	RET
 
@@ -2425,10 +2461,19 @@ keys:
 columns:
 	CMPQ R13, i16Args_aheadEnd(AX)
 	JAE fetched
+	CMPQ i16Args_near(AX), $0
+	JNE near
 	PREFETCHT1 0(R13)
 	PREFETCHT1 64(R13)
 	PREFETCHT1 128(R13)
 	PREFETCHT1 192(R13)
+	ADDQ $256, R13
+	JMP fetched
+near:
+	PREFETCHT0 0(R13)
+	PREFETCHT0 64(R13)
+	PREFETCHT0 128(R13)
+	PREFETCHT0 192(R13)
 	ADDQ $256, R13
 fetched:
 	VMOVDQU 0(R11), Y12
@@ -2527,6 +2572,7 @@ fetched:
 	LEAQ (R9)(R8*4), R9
 	DECQ R14
 	JNZ keys
+	MOVQ R13, i16Args_ahead(AX)
 	VZEROUPPER
 	RET
 
@@ -2560,8 +2606,15 @@ columns:
 pairs:
 	CMPQ R13, i16Args_aheadEnd(AX)
 	JAE fetched
+	CMPQ i16Args_near(AX), $0
+	JNE near
 	PREFETCHT1 0(R13)
 	PREFETCHT1 64(R13)
+	ADDQ $128, R13
+	JMP fetched
+near:
+	PREFETCHT0 0(R13)
+	PREFETCHT0 64(R13)
 	ADDQ $128, R13
 fetched:
 	VMOVDQU 0(R11), Y12
@@ -2665,6 +2718,7 @@ fetched:
 	ADDQ $128, DI
 	DECQ R14
 	JNZ columns
+	MOVQ R13, i16Args_ahead(AX)
 	VZEROUPPER
 	RET
 

@@ -304,6 +304,25 @@ func (a *asm) valuePair(part, y int) {
 	a.o("VPERM2I128 $0x20, Y%d, Y%d, Y%d", y+1, y+2, y+2)
 }
 
+// shortFetch fetches lines of what is read next: to the second cache, or to the nearest one where that is faster.
+func (a *asm) shortFetch(lines int) {
+	a.o("CMPQ R13, i16Args_aheadEnd(AX)")
+	a.o("JAE fetched")
+	a.o("CMPQ i16Args_near(AX), $0")
+	a.o("JNE near")
+	for i := range lines {
+		a.o("PREFETCHT1 %d(R13)", 64*i)
+	}
+	a.o("ADDQ $%d, R13", 64*lines)
+	a.o("JMP fetched")
+	a.label("near")
+	for i := range lines {
+		a.o("PREFETCHT0 %d(R13)", 64*i)
+	}
+	a.o("ADDQ $%d, R13", 64*lines)
+	a.label("fetched")
+}
+
 // shortScoreRows multiplies up to three queries with 64 keys as they are stored, four at a time.
 func (a *asm) shortScoreRows(rows int) {
 	a.text(fmt.Sprintf("attnI16ScoreRows%dAVX2", rows), "i16Args")
@@ -324,7 +343,7 @@ func (a *asm) shortScoreRows(rows int) {
 		a.o("VPXOR Y%d, Y%d, Y%d", i, i, i)
 	}
 	a.label("columns")
-	a.fetch("R13", "i16Args_aheadEnd(AX)", 4)
+	a.shortFetch(4)
 	for part := range 2 {
 		for k := range 4 {
 			a.o("VMOVDQU %d(R11)%s, Y12", 32*part, fromKeys[k][4:])
@@ -359,6 +378,7 @@ func (a *asm) shortScoreRows(rows int) {
 	a.o("LEAQ (R9)(R8*4), R9")
 	a.o("DECQ R14")
 	a.o("JNZ keys")
+	a.o("MOVQ R13, i16Args_ahead(AX)")
 	a.end()
 }
 
@@ -381,7 +401,7 @@ func (a *asm) shortValueRows(rows int) {
 	}
 	a.o("MOVQ $32, CX")
 	a.label("pairs")
-	a.fetch("R13", "i16Args_aheadEnd(AX)", 2)
+	a.shortFetch(2)
 	for part := range 2 {
 		a.o("VMOVDQU %d(R11), Y12", 32*part)
 		a.o("VMOVDQU %d(R11)(R8*1), Y13", 32*part)
@@ -419,6 +439,7 @@ func (a *asm) shortValueRows(rows int) {
 	a.o("ADDQ $128, DI")
 	a.o("DECQ R14")
 	a.o("JNZ columns")
+	a.o("MOVQ R13, i16Args_ahead(AX)")
 	a.end()
 }
 
