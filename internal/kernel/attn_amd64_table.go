@@ -1026,7 +1026,7 @@ func attnI16Softmax2AVX512(x *i16Args)
 //go:noescape
 func attnI16Softmax4AVX512(x *i16Args)
 
-// What those of AVX2 do.
+// What those of AVX2 take together.
 const shortTogether, shortQueries = 6, 3
 
 func callShortScores(rows int, x *i16Args) {

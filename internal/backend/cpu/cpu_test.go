@@ -26,7 +26,7 @@ func TestBackend(t *testing.T) {
 				Int8Small: kernel.FormatForSmall(4) == kernel.FloatE2M1,
 				Half:      kernel.DenseBF16.Form(kernel.Fast) == kernel.Half,
 				Codes:     name == "avx512vnni" || name == "avx512bf16",
-				I16:       name == "avx512vnni",
+				I16:       name == "avx512vnni" || name == "avx2" || name == "avxvnni",
 				Threads:   []int{1, 2, 3},
 			})
 		})

@@ -1,6 +1,6 @@
-// Command attn writes ../attn_amd64.s, ../attn_half_amd64.s, ../attn_codes_amd64.s, ../attn_i16_amd64.s and
-// ../attn_amd64_table.go: attention for AVX2 and AVX-512, on bfloat16 numbers for AVX512_BF16, on codes and on
-// whole numbers for AVX512_VNNI, and the switches that reach it. Run it with:
+// Command attn writes ../attn_amd64.s, ../attn_half_amd64.s, ../attn_codes_amd64.s, ../attn_i16_amd64.s, ../attn_i16avx2_amd64.s
+// and ../attn_amd64_table.go: attention for AVX2 and AVX-512, on bfloat16 numbers for AVX512_BF16, on codes for AVX512_VNNI, on
+// whole numbers for that and for AVX2, and the switches that reach it. Run it with:
 // go run -C internal/kernel/_asm ./attn
 package main
 

@@ -78,7 +78,7 @@ func i16Table(b *bytes.Buffer) {
 
 // i16Table256 declares those of AVX2.
 func i16Table256(b *bytes.Buffer) {
-	fmt.Fprintf(b, "\n// What those of AVX2 do.\nconst shortTogether, shortQueries = %d, %d\n", shortRows, shortQueries)
+	fmt.Fprintf(b, "\n// What those of AVX2 take together.\nconst shortTogether, shortQueries = %d, %d\n", shortRows, shortQueries)
 	rowsOf(b, "i16Args", "ShortScores", "attnI16Scores%dAVX2", shortRows)
 	rowsOf(b, "i16Args", "ShortValues", "attnI16Values%dAVX2", shortRows)
 	rowsOf(b, "i16Args", "ShortScoreRows", "attnI16ScoreRows%dAVX2", shortQueries)
