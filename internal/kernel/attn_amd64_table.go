@@ -1099,6 +1099,76 @@ func attnI16Values5AVX2(x *i16Args)
 //go:noescape
 func attnI16Values6AVX2(x *i16Args)
 
+func callVNNIScores(rows int, x *i16Args) {
+	switch rows {
+	case 1:
+		attnI16Scores1AVXVNNI(x)
+	case 2:
+		attnI16Scores2AVXVNNI(x)
+	case 3:
+		attnI16Scores3AVXVNNI(x)
+	case 4:
+		attnI16Scores4AVXVNNI(x)
+	case 5:
+		attnI16Scores5AVXVNNI(x)
+	case 6:
+		attnI16Scores6AVXVNNI(x)
+	}
+}
+
+//go:noescape
+func attnI16Scores1AVXVNNI(x *i16Args)
+
+//go:noescape
+func attnI16Scores2AVXVNNI(x *i16Args)
+
+//go:noescape
+func attnI16Scores3AVXVNNI(x *i16Args)
+
+//go:noescape
+func attnI16Scores4AVXVNNI(x *i16Args)
+
+//go:noescape
+func attnI16Scores5AVXVNNI(x *i16Args)
+
+//go:noescape
+func attnI16Scores6AVXVNNI(x *i16Args)
+
+func callVNNIValues(rows int, x *i16Args) {
+	switch rows {
+	case 1:
+		attnI16Values1AVXVNNI(x)
+	case 2:
+		attnI16Values2AVXVNNI(x)
+	case 3:
+		attnI16Values3AVXVNNI(x)
+	case 4:
+		attnI16Values4AVXVNNI(x)
+	case 5:
+		attnI16Values5AVXVNNI(x)
+	case 6:
+		attnI16Values6AVXVNNI(x)
+	}
+}
+
+//go:noescape
+func attnI16Values1AVXVNNI(x *i16Args)
+
+//go:noescape
+func attnI16Values2AVXVNNI(x *i16Args)
+
+//go:noescape
+func attnI16Values3AVXVNNI(x *i16Args)
+
+//go:noescape
+func attnI16Values4AVXVNNI(x *i16Args)
+
+//go:noescape
+func attnI16Values5AVXVNNI(x *i16Args)
+
+//go:noescape
+func attnI16Values6AVXVNNI(x *i16Args)
+
 func callShortScoreRows(rows int, x *i16Args) {
 	switch rows {
 	case 1:

@@ -2,7 +2,7 @@
 
 package kernel
 
-// With AVX2 a tile of 64 keys becomes four strips of 16 keys, each lines of a pair of columns; one of 64 values strips of 16
+// With AVX2, and with AVX-VNNI that multiplies and adds at once, a tile of 64 keys becomes four strips of 16 keys, each lines of a pair of columns; one of 64 values strips of 16
 // columns, each lines of a pair of positions.
 
 const (
@@ -55,7 +55,11 @@ func (w *AttnSpace) shortScores(a *Attn, k, v *Rows, at, from, to, q0, n int) {
 		each, x.groups = portion(n-i, shortTogether)
 		x.x, x.factors, x.sums = ptr(int16s(a.q)[(q0+i)*k.Width:]), f32ptr(a.factors, q0+i), f32ptr(w.s, i*AttnTile+16*from)
 		x.lines, x.steps, x.strips = f32ptr(w.k, from*x.lineStride/4), f32ptr(w.scales, 16*from), to-from
-		callShortScores(each, &x)
+		if mulSet == setAVXVNNI {
+			callVNNIScores(each, &x)
+		} else {
+			callShortScores(each, &x)
+		}
 		i += each * x.groups
 	}
 }
@@ -89,7 +93,11 @@ func (a *Attn) shortValues(w *AttnSpace, v *Rows, next []byte, at, q0, n int) {
 		each, x.groups = portion(n-i, shortTogether)
 		x.x, x.factors, x.sums = f32ptr(w.p, i*AttnTile/2), f32ptr(w.f, i), f32ptr(a.acc, (q0+i)*v.Width)
 		x.lines, x.strips = ptr(w.v), v.Width/16
-		callShortValues(each, &x)
+		if mulSet == setAVXVNNI {
+			callVNNIValues(each, &x)
+		} else {
+			callShortValues(each, &x)
+		}
 		i += each * x.groups
 	}
 }

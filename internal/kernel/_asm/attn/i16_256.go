@@ -19,8 +19,10 @@ func (a *asm) i16Attention256() {
 	a.WriteString(opening)
 	a.shortConstants()
 	for rows := 1; rows <= shortRows; rows++ {
-		a.shortProducts("Scores", rows)
-		a.shortProducts("Values", rows)
+		for _, vnni := range []bool{false, true} {
+			a.shortProducts("Scores", rows, vnni)
+			a.shortProducts("Values", rows, vnni)
+		}
 	}
 	for rows := 1; rows <= shortQueries; rows++ {
 		a.shortScoreRows(rows)
@@ -50,11 +52,20 @@ func (a *asm) shortConstants() {
 	a.WriteString("\n")
 }
 
+// pairs adds to every sum of Y(sum) the products of a pair of numbers in Y(x) with those in Y(y): VPDPWSSD as AVX-VNNI has it, which
+// the Go assembler lacks.
+func (a *asm) pairs(x, y, sum int) {
+	a.o("BYTE $0xc4; BYTE $%#x; BYTE $%#x; BYTE $0x52; BYTE $%#x", (^sum>>3&1)<<7|1<<6|(^x>>3&1)<<5|2, (^y&15)<<3|1<<2|1, 3<<6|sum&7<<3|x&7)
+}
+
 // shortProducts multiplies groups of rows of pairs with strips of lines, 16 columns of as many pairs. Sums become scores, or are
-// added to those that are there.
-func (a *asm) shortProducts(what string, rows int) {
-	scores := what == "Scores"
-	a.text(fmt.Sprintf("attnI16%s%dAVX2", what, rows), "i16Args")
+// added to those that are there. One instruction of AVX-VNNI multiplies and adds.
+func (a *asm) shortProducts(what string, rows int, vnni bool) {
+	scores, set := what == "Scores", "AVX2"
+	if vnni {
+		set = "AVXVNNI"
+	}
+	a.text(fmt.Sprintf("attnI16%s%d%s", what, rows, set), "i16Args")
 	a.o("MOVQ i16Args_xStride(AX), R8")
 	a.o("LEAQ (R8)(R8*2), R12")
 	a.o("LEAQ (R8)(R8*4), R14")
@@ -77,10 +88,14 @@ func (a *asm) shortProducts(what string, rows int) {
 		a.o("VMOVDQU %d(DX), Y13", shortStrip*i+32)
 		for r := range rows {
 			a.o("VPBROADCASTD %d(R9)%s, Y14", 4*i, []string{"", "(R8*1)", "(R8*2)", "(R12*1)", "(R8*4)", "(R14*1)"}[r])
-			a.o("VPMADDWD Y12, Y14, Y15")
-			a.o("VPADDD Y15, Y%d, Y%d", 2*r, 2*r)
-			a.o("VPMADDWD Y13, Y14, Y14")
-			a.o("VPADDD Y14, Y%d, Y%d", 2*r+1, 2*r+1)
+			for i := range 2 {
+				if vnni {
+					a.pairs(12+i, 14, 2*r+i)
+					continue
+				}
+				a.o("VPMADDWD Y%d, Y14, Y15", 12+i)
+				a.o("VPADDD Y15, Y%d, Y%d", 2*r+i, 2*r+i)
+			}
 		}
 	}
 	if rows <= 3 {

@@ -81,6 +81,8 @@ func i16Table256(b *bytes.Buffer) {
 	fmt.Fprintf(b, "\n// What those of AVX2 take together.\nconst shortTogether, shortQueries = %d, %d\n", shortRows, shortQueries)
 	rowsOf(b, "i16Args", "ShortScores", "attnI16Scores%dAVX2", shortRows)
 	rowsOf(b, "i16Args", "ShortValues", "attnI16Values%dAVX2", shortRows)
+	rowsOf(b, "i16Args", "VNNIScores", "attnI16Scores%dAVXVNNI", shortRows)
+	rowsOf(b, "i16Args", "VNNIValues", "attnI16Values%dAVXVNNI", shortRows)
 	rowsOf(b, "i16Args", "ShortScoreRows", "attnI16ScoreRows%dAVX2", shortQueries)
 	rowsOf(b, "i16Args", "ShortValueRows", "attnI16ValueRows%dAVX2", shortQueries)
 	for _, name := range []string{"Numbers", "Steps", "Keys", "Lines", "Softmax"} {
