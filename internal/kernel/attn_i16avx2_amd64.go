@@ -2,21 +2,21 @@
 
 package kernel
 
-// With AVX2, and with AVX-VNNI that multiplies and adds at once, a tile of 64 keys becomes four strips of 16 keys, each lines of a pair of columns; one of 64 values strips of 16
-// columns, each lines of a pair of positions.
+// With AVX2, and with AVX-VNNI that multiplies and adds at once, a tile of 64 keys becomes four strips of 16 keys, each lines of a
+// pair of columns; one of 64 values strips of 16 columns, each lines of a pair of positions.
 
 const (
 	// shortLine is the bytes of one: 16 pairs.
 	shortLine = 64
-	// valueLines is what a strip of values takes: a line more than there are, so that strips do not all fall on the same sets of the
-	// nearest cache.
+	// valueLines is what a strip of values takes: a line more than there are, so that strips do not all fall on the same sets of
+	// the nearest cache.
 	valueLines = (AttnTile/2 + 1) * shortLine
 	// shortFew is up to how many queries the routines that do without lines are faster.
 	shortFew = 12
 )
 
-// fetchNear is whether a few queries fetch what they read next to the nearest cache: on AMD's processors the second one is a third
-// slower, on Intel's a tenth faster.
+// fetchNear is whether a few queries fetch what they read next to the nearest cache: on AMD's processors the second one is a
+// third slower, on Intel's a tenth faster.
 var fetchNear = func() int {
 	const intel = 6
 	if family() > intel {

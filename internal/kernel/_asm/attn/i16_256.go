@@ -52,8 +52,8 @@ func (a *asm) shortConstants() {
 	a.WriteString("\n")
 }
 
-// pairs adds to every sum of Y(sum) the products of a pair of numbers in Y(x) with those in Y(y): VPDPWSSD as AVX-VNNI has it, which
-// the Go assembler lacks.
+// pairs adds to every sum of Y(sum) the products of a pair of numbers in Y(x) with those in Y(y): VPDPWSSD as AVX-VNNI has it,
+// which the Go assembler lacks.
 func (a *asm) pairs(x, y, sum int) {
 	a.o("BYTE $0xc4; BYTE $%#x; BYTE $%#x; BYTE $0x52; BYTE $%#x", (^sum>>3&1)<<7|1<<6|(^x>>3&1)<<5|2, (^y&15)<<3|1<<2|1, 3<<6|sum&7<<3|x&7)
 }
@@ -502,8 +502,8 @@ func (a *asm) shortPow2() {
 	a.o("VMULPS Y2, Y3, Y0")
 }
 
-// shortTops is of how many rows one step is done before the next: short chains of instructions of several rows overlap better than
-// a long one of each.
+// shortTops is of how many rows one step is done before the next: short chains of instructions of several rows overlap better
+// than a long one of each.
 const shortTops = 8
 
 // shortSoftmax turns rows of 64 scores into weights, and those times the steps of the values into whole numbers.
