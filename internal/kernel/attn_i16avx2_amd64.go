@@ -2,8 +2,8 @@
 
 package kernel
 
-// With AVX2, and with AVX-VNNI that multiplies and adds at once, a tile of 64 keys becomes four strips of 16 keys, each lines of a
-// pair of columns; one of 64 values strips of 16 columns, each lines of a pair of positions.
+// With AVX2, and with AVX-VNNI that multiplies and adds at once, a tile of 64 keys becomes four strips of 16 keys, each lines of
+// a pair of columns; one of 64 values strips of 16 columns, each lines of a pair of positions.
 
 const (
 	// shortLine is the bytes of one: 16 pairs.
