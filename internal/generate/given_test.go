@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"hearth/internal/chat"
 	"hearth/internal/dialect"
 	"hearth/internal/engine"
+	"hearth/internal/regular"
 	"hearth/internal/tokenizer"
 )
 
@@ -274,6 +276,35 @@ func FuzzGivenTemplate(f *testing.F) {
 		}
 		if err != nil && (len(err.Error()) > 3000 || err.Error() == "") {
 			t.Errorf("an error of %d bytes", len(err.Error()))
+		}
+	})
+}
+
+// FuzzTemplateFiles: whatever the files of a folder have that may name a template or tokens, there is a template or an error that is
+// no longer than a few lines, and so are the warnings.
+func FuzzTemplateFiles(f *testing.F) {
+	f.Add(`{"chat_template": "{{ messages }}", "bos_token": {"content": "<s>"}, "eos_token": "</s>"}`, `{"chat_template": "c"}`, `{"pad_token": null}`, "", "")
+	f.Add(`{"chat_template": [{"name": "tool_use", "template": "t"}, {"name": "default", "template": "d"}]}`, "", "", "", "{% if tools %}")
+	f.Add(`{"chat_template": 3, "chat_template_type": "deepseek_v32"}`, `{`, `[]`, `{"model_type":"deepseek_v32"}`, "{{ x }}")
+	f.Add(`{"chat_template": [{"name": 3}]}`, `{"chat_template": "a",}`, `{"eos_token": {"content": 3}}`, `{"model_type": {}}`, "")
+	f.Add("\ufeff{}", "null", "", `{"model_type":"\u0000"}`, "")
+	f.Fuzz(func(t *testing.T, config, old, specials, model, tools string) {
+		files := fstest.MapFS{}
+		for name, text := range map[string]string{configFile: config, oldTemplateFile: old, "special_tokens_map.json": specials, "config.json": model, toolTemplateFile: tools} {
+			if text != "" {
+				files[name] = &fstest.MapFile{Data: []byte(text)}
+			}
+		}
+		tmpl, err := LoadTemplate(files, "")
+		if (tmpl == nil) == (err == nil) || err != nil && (len(err.Error()) > 3000 || err.Error() == "") {
+			t.Errorf("template %v, error %v", tmpl, err)
+		}
+		if tmpl != nil {
+			for _, w := range tmpl.warnings {
+				if len(w) > 4*regular.Line {
+					t.Errorf("a warning of %d bytes", len(w))
+				}
+			}
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -69,4 +70,37 @@ func TestIdentify(t *testing.T) {
 	if err := Identify(r, v, &chat.Request{}); err == nil || err.Kind != chat.Invalid || !strings.Contains(err.Error(), `X-Hearth-Priority: must be interactive or background, got "urgent"`) {
 		t.Errorf("a wrong priority: %v", err)
 	}
+}
+
+// FuzzIdentify: headers and fields name a session that can stand in a line of a log, and nothing but a wrong priority, history or
+// choice of servers is refused.
+func FuzzIdentify(f *testing.F) {
+	f.Add("X-Session-Id", "s-1", `{"metadata":{"user_id":"{\"session_id\":\"5f3b-1\"}"}}`)
+	f.Add("X-Session-Id", "", `{"metadata":{"user_id":"user_abc_account__session_5f3b-2"},"prompt_cache_key":"a b\nc"}`)
+	f.Add(PriorityHeader, "background", `{"service_tier":"flex","session_id":3}`)
+	f.Add(HistoryHeader, "text", `{"mcp":["a","b"]}`)
+	f.Add(MCPHeader, "a, b,,c", `{"mcp":true}`)
+	f.Add(MCPHeader, "true", `{"mcp":[],"previous_response_id":"resp_1"}`)
+	f.Fuzz(func(t *testing.T, header, value, body string) {
+		v, bad := Parse([]byte(body))
+		if bad != nil {
+			return
+		}
+		r := httptest.NewRequest("POST", "/", nil)
+		r.Header[http.CanonicalHeaderKey(header)] = []string{value}
+		info := &Info{RequestID: "req_1", MCP: MCPOpen}
+		var req chat.Request
+		if err := Identify(r.WithContext(WithInfo(r.Context(), info)), v, &req); err != nil {
+			if err.Kind != chat.Invalid && err.Kind != chat.TooLarge || len(err.Error()) > 1000 {
+				t.Errorf("%s: %q, %s: %v", header, value, body, err)
+			}
+			return
+		}
+		if s := req.Origin.Session; s != cleanSession(s) || len(s) > 64 || info.Session != s {
+			t.Errorf("%s: %q, %s: session %q", header, value, body, s)
+		}
+		if req.MCP != nil && (len(req.MCP.Servers) == 0 || len(req.MCP.Servers) > mostServers) {
+			t.Errorf("%s: %q, %s: servers %q", header, value, body, req.MCP.Servers)
+		}
+	})
 }
