@@ -7,9 +7,12 @@
 package metrics
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -151,35 +154,55 @@ func (m *Metrics) End(r *Request) {
 	if m == nil {
 		return
 	}
+	model := label(r.Model)
 	m.inFlight.Dec()
-	m.requests.WithLabelValues(r.Route, strconv.Itoa(r.Status), r.Model).Inc()
+	m.requests.WithLabelValues(r.Route, strconv.Itoa(r.Status), model).Inc()
 	if r.Refused != "" {
 		m.refused.WithLabelValues(r.Refused).Inc()
 	}
 	for _, b := range r.Bounds {
 		m.bounds.WithLabelValues(b).Inc()
 	}
-	if r.Model == "" || r.Finish == "" {
+	if model == "" || r.Finish == "" {
 		return
 	}
-	m.finished.WithLabelValues(r.Model, r.Finish).Inc()
+	m.finished.WithLabelValues(model, r.Finish).Inc()
 	if m.success != nil {
-		m.success.WithLabelValues(r.Model, finishedReason(r.Finish)).Inc()
+		m.success.WithLabelValues(model, finishedReason(r.Finish)).Inc()
 	}
-	m.took.observe(r.Model, r.Took.Seconds())
-	m.prompt.observe(r.Model, float64(r.Prompt))
-	m.output.observe(r.Model, float64(r.Output))
-	m.calls.WithLabelValues(r.Model).Add(float64(r.ToolCalls))
+	m.took.observe(model, r.Took.Seconds())
+	m.prompt.observe(model, float64(r.Prompt))
+	m.output.observe(model, float64(r.Output))
+	m.calls.WithLabelValues(model).Add(float64(r.ToolCalls))
 	if r.First > 0 {
-		m.first.observe(r.Model, r.First.Seconds())
+		m.first.observe(model, r.First.Seconds())
 	}
 	if r.Hit == "" { // it has not begun
 		return
 	}
-	m.hits.WithLabelValues(r.Model, r.Hit).Inc()
-	m.queued.observe(r.Model, r.Queued.Seconds())
+	m.hits.WithLabelValues(model, r.Hit).Inc()
+	m.queued.observe(model, r.Queued.Seconds())
 	if r.Output > 0 {
-		m.prefill.observe(r.Model, r.Prefill.Seconds())
-		m.decode.observe(r.Model, r.Decode.Seconds())
+		m.prefill.observe(model, r.Prefill.Seconds())
+		m.decode.observe(model, r.Decode.Seconds())
 	}
+}
+
+// label is the name of a model as labels can have it: Prometheus takes nothing but UTF-8, and a folder may have any name. Bytes that
+// are none are written as \xff.
+func label(name string) string {
+	if utf8.ValidString(name) {
+		return name
+	}
+	var b strings.Builder
+	for len(name) > 0 {
+		r, n := utf8.DecodeRuneInString(name)
+		if r == utf8.RuneError && n == 1 {
+			fmt.Fprintf(&b, `\x%02x`, name[0])
+		} else {
+			b.WriteString(name[:n])
+		}
+		name = name[n:]
+	}
+	return b.String()
 }

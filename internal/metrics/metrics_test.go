@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 )
 
 // full is a model that has all figures.
@@ -180,4 +181,27 @@ func TestDeployed(t *testing.T) {
 			}
 		}
 	}
+}
+
+// FuzzLabel: a model may be called as a folder is, in bytes of any kind: requests are counted and the scrape has its figures, under
+// a name that is the model's own where that is UTF-8.
+func FuzzLabel(f *testing.F) {
+	for _, name := range []string{"org/model", "", "caf\xe9", "\xff\xfe", "a\nb\"\\", "é\xc3", "\x00", "�"} {
+		f.Add(name)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		l := label(name)
+		if !utf8.ValidString(l) || utf8.ValidString(name) && l != name || len(l) > 4*len(name) {
+			t.Errorf("%q is %q", name, l)
+		}
+		m := New(Options{VLLM: true, Models: func() []Model {
+			return []Model{{Name: name, Encoder: &Encoder{Requests: 9}}, {Name: name + "2", Disk: &Disk{}}}
+		}})
+		m.Enter()
+		m.End(&Request{Route: "/v1/x", Status: 200, Model: name, Finish: "stop", Hit: "prefix", Output: 1, First: time.Millisecond})
+		escaped := strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`).Replace(l)
+		if got := text(t, m); !strings.Contains(got, `hearth_encoder_requests_total{model="`+escaped+`"} 9`) {
+			t.Errorf("%q: nothing of %s", name, escaped)
+		}
+	})
 }

@@ -129,7 +129,7 @@ func (c *models) Describe(chan<- *prometheus.Desc) {}
 // Collect implements prometheus.Collector.
 func (c *models) Collect(out chan<- prometheus.Metric) {
 	for _, m := range c.of() {
-		s := samples{out, m.Name}
+		s := samples{out, label(m.Name)}
 		s.model(&m)
 	}
 }

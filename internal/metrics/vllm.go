@@ -36,7 +36,7 @@ func (c *vllm) Describe(chan<- *prometheus.Desc) {}
 func (c *vllm) Collect(out chan<- prometheus.Metric) {
 	for _, m := range c.of() {
 		if m.Encoder == nil {
-			samples{out, m.Name}.vllm(&m)
+			samples{out, label(m.Name)}.vllm(&m)
 		}
 	}
 }
