@@ -3,10 +3,10 @@
     python3 tools/fuzz/fuzz.py [--each 30s | --all 45m] [--run REGEXP] [--table FILE]
     python3 tools/fuzz/fuzz.py --keep 4096 [--run REGEXP]
 
-Time is processor time of the target's own processes (of the clock where there is no /proc). --each gives every target as much,
---all divides it by WORTH. Targets have one worker, the least priority and a corpus of their own in bin/fuzz, which the next run
-goes on from; bin/fuzz/results.jsonl has a line for each target and run, and the table their sums. An input that fails is left
-where Go puts it, in testdata/fuzz of the package, the next target goes on, and the end is 1.
+Time is processor time of the target's own processes. --each gives every target as much, --all divides it by WORTH. Targets have
+one worker, the least priority and a corpus of their own in bin/fuzz, which the next run goes on from; bin/fuzz/results.jsonl has
+a line for each target and run, and the table their sums. An input that fails is left where Go puts it, in testdata/fuzz of the
+package, the next target goes on, and the end is 1.
 
 --keep puts inputs of bin/fuzz into testdata/fuzz: those that reach statements of the package's family which neither the seeds
 nor a smaller input reach, smallest first, and no more than so many bytes a target.
@@ -19,11 +19,9 @@ import os
 import pathlib
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 OUT = ROOT / "bin" / "fuzz"
@@ -73,49 +71,49 @@ def binary(package, *flags, of="fuzz"):
 binary.built = set()
 
 
-def processor(pid):
-    """Seconds of processor time of a process and its children so far; None where there is no /proc."""
-    try:
-        ticks, children = 0, " ".join(p.read_text() for p in pathlib.Path(f"/proc/{pid}/task").glob("*/children"))
-        for p in [pid, *map(int, children.split())]:
-            stat = pathlib.Path(f"/proc/{p}/stat").read_text().rsplit(")", 1)[1].split()
-            ticks += sum(int(n) for n in (stat[11:15] if p == pid else stat[11:13]))
-        return ticks / os.sysconf("SC_CLK_TCK")
-    except OSError:
-        return None
-
-
-def fuzz(target, share):
-    """Runs one target for its share of seconds."""
+def run_once(target, wall):
+    """Fuzzes for so many seconds of the clock, and gives what was said, whether it failed, and seconds of processor time."""
     package, name = target
     program = binary(package, "-fuzz=.")
     cache = OUT / "corpus" / package
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile("w+") as said:
-        started = time.monotonic()
         child = subprocess.Popen(
-            [program, "-test.run=^$", f"-test.fuzz=^{name}$", "-test.fuzzcachedir", cache, "-test.parallel=1", "-test.fuzzminimizetime=10x",
-             "-test.timeout=0"], cwd=folder(package), stdout=said, stderr=subprocess.STDOUT, preexec_fn=lambda: os.nice(19))
-        limit = None
-        while True:
-            pid, status, spent = os.wait4(child.pid, os.WNOHANG)  # with what its children took, which it has waited for
-            if pid != 0:
-                break
-            time.sleep(0.25)
-            used = processor(child.pid)
-            if limit is None and (time.monotonic() - started if used is None else used) >= share:
-                child.send_signal(signal.SIGINT)  # it ends with its last line
-                limit = time.monotonic() + 60
-            elif limit is not None and time.monotonic() > limit:
-                child.kill()
+            [program, "-test.run=^$", f"-test.fuzz=^{name}$", f"-test.fuzztime={wall:.0f}s", "-test.fuzzcachedir", cache, "-test.parallel=1",
+             "-test.fuzzminimizetime=10x", "-test.timeout=0"], cwd=folder(package), stdout=said, stderr=subprocess.STDOUT, preexec_fn=lambda: os.nice(19))
+        _, status, used = os.wait4(child.pid, 0)  # with what its children took, which it has waited for
         said.seek(0)
-        text = said.read()
-    line = re.findall(r"execs: (\d+) .*?new interesting: (\d+) \(total: (\d+)\)", text) or [(0, 0, 0)]
-    fault = status != 0
-    if fault:
-        print(text[-4000:], flush=True)
-    return {"target": " ".join(target), "execs": int(line[-1][0]), "cpu": round(spent.ru_utime + spent.ru_stime, 1), "new": int(line[-1][1]), "total": int(line[-1][2]),
-            "wall": round(time.monotonic() - started, 1), "faults": int(fault)}
+        return said.read(), status != 0, used.ru_utime + used.ru_stime
+
+
+def lasting(target, said):
+    """Whether the input that a target has failed with fails alone too. One that does not is removed: a process that is kept from
+    running for ten seconds, as on a busy machine, counts as hung."""
+    package, name = target
+    written = re.search(r"Failing input written to (testdata/fuzz/\S+)", said)
+    if not written:
+        return True
+    alone = subprocess.run([binary(package, "-fuzz=."), f"-test.run=^{name}$/^{os.path.basename(written[1])}$", "-test.timeout=5m"],
+                           cwd=folder(package), capture_output=True)
+    if alone.returncode == 0 and "hung or terminated" in said:
+        (folder(package) / written[1]).unlink()
+        return False
+    return True
+
+
+def fuzz(target, share):
+    """Runs one target for its share of seconds of processor time; the clock shows more where others want the processor too."""
+    r = {"target": " ".join(target), "execs": 0, "cpu": 0.0, "new": 0, "faults": 0}
+    while r["cpu"] < 0.9 * share and not r["faults"]:
+        said, failed, used = run_once(target, max(share - r["cpu"], 2))
+        line = re.findall(r"execs: (\d+) .*?new interesting: (\d+) ", said) or [(0, 0)]
+        r["execs"] += int(line[-1][0])
+        r["new"] += int(line[-1][1])
+        r["cpu"] = round(r["cpu"] + used, 1)
+        if failed and lasting(target, said):
+            r["faults"] = 1
+            print(said[-4000:], flush=True)
+    return r
 
 
 def commit():
