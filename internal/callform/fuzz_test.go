@@ -10,8 +10,8 @@ import (
 	"hearth/internal/schema"
 )
 
-// FuzzTools: tools of any names and schemas have a form in families of every kind of notation, or an error that says of which tool it is, or that there is
-// no call or too much of it; where they are loose the schemas of tools are never the error.
+// FuzzTools: tools of any names and schemas have a form in families of every kind of notation, or an error that says of which
+// tool it is, or that there is no call or too much of it; where they are loose the schemas of tools are never the error.
 func FuzzTools(f *testing.F) {
 	f.Add(uint8(0), "f", `{"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}`, "g", `{}`)
 	f.Add(uint8(3), "a.b", `{"$ref": "#/$defs/x", "$defs": {"x": {"properties": {"x": {"$ref": "#/$defs/x"}}}}}`, "a.b", `false`)

@@ -11,7 +11,8 @@ import (
 	"hearth/internal/chat"
 )
 
-// FuzzLines: a line of debug parse, render or tokenize is answered with JSON or refused; its text means the same however it is cut.
+// FuzzLines: a line of debug parse, render or tokenize is answered with JSON or refused; its text means the same however it
+// is cut.
 func FuzzLines(f *testing.F) {
 	for _, s := range []string{
 		`{"text":"<tool_call>{\"name\":\"f\",\"arguments\":{\"a\":1}}</tool_call>","tools":["f"]}`,
@@ -47,8 +48,8 @@ func FuzzLines(f *testing.F) {
 	})
 }
 
-// FuzzState: of a file in which a server says that it runs, nothing is taken but one that has the process of its name and a URL of
-// this protocol, and a file of a process that is gone is removed.
+// FuzzState: of a file in which a server says that it runs, nothing is taken but one that has the process of its name and a
+// URL of this protocol, and a file of a process that is gone is removed.
 func FuzzState(f *testing.F) {
 	own, err := json.Marshal(state{PID: os.Getpid(), URL: "http://127.0.0.1:8080", Model: "m"})
 	if err != nil {

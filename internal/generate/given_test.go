@@ -280,8 +280,8 @@ func FuzzGivenTemplate(f *testing.F) {
 	})
 }
 
-// FuzzTemplateFiles: whatever the files of a folder have that may name a template or tokens, there is a template or an error that is
-// no longer than a few lines, and so are the warnings.
+// FuzzTemplateFiles: whatever the files of a folder have that may name a template or tokens, there is a template or an error
+// that is no longer than a few lines, and so are the warnings.
 func FuzzTemplateFiles(f *testing.F) {
 	f.Add(`{"chat_template": "{{ messages }}", "bos_token": {"content": "<s>"}, "eos_token": "</s>"}`, `{"chat_template": "c"}`, `{"pad_token": null}`, "", "")
 	f.Add(`{"chat_template": [{"name": "tool_use", "template": "t"}, {"name": "default", "template": "d"}]}`, "", "", "", "{% if tools %}")

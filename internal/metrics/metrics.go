@@ -188,8 +188,8 @@ func (m *Metrics) End(r *Request) {
 	}
 }
 
-// label is the name of a model as labels can have it: Prometheus takes nothing but UTF-8, and a folder may have any name. Bytes that
-// are none are written as \xff.
+// label is the name of a model as labels can have it: Prometheus takes nothing but UTF-8, and a folder may have any name.
+// Bytes that are none are written as \xff.
 func label(name string) string {
 	if utf8.ValidString(name) {
 		return name

@@ -183,8 +183,8 @@ func TestDeployed(t *testing.T) {
 	}
 }
 
-// FuzzLabel: a model may be called as a folder is, in bytes of any kind: requests are counted and the scrape has its figures, under
-// a name that is the model's own where that is UTF-8.
+// FuzzLabel: a model may be called as a folder is, in bytes of any kind: requests are counted and the scrape has its figures,
+// under a name that is the model's own where that is UTF-8.
 func FuzzLabel(f *testing.F) {
 	for _, name := range []string{"org/model", "", "caf\xe9", "\xff\xfe", "a\nb\"\\", "é\xc3", "\x00", "�"} {
 		f.Add(name)

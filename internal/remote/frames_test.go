@@ -29,8 +29,8 @@ func frame(k kind, b []byte) []byte { return finish(append(begin(nil, k), b...),
 
 func join(frames ...[]byte) []byte { return bytes.Join(frames, nil) }
 
-// FuzzFrames: whatever the other side says, the parent reads to the end or to what makes no sense, the worker process to the end or
-// until it is told to end. Nothing waits, and answers are no longer than what they answer.
+// FuzzFrames: whatever the other side says, the parent reads to the end or to what makes no sense, the worker process to the
+// end or until it is told to end. Nothing waits, and answers are no longer than what they answer.
 func FuzzFrames(f *testing.F) {
 	hello := frame(kindGreeting, appendJSON(nil, greeting{Version: version, Build: "test", Share: &budget.Use{State: 1 << 20}}))
 	loaded := frame(kindLoaded, appendJSON(nil, facts{Limits: Limits{Vocab: 97, MaxSequences: 4, MaxQueue: 16}, Context: 100}))
