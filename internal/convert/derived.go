@@ -93,23 +93,28 @@ func number(c keys, key string) (n float64) {
 	return n
 }
 
+// whole is a number without its fraction, nil where no size can be so: products of what a file says may be infinite.
+func whole(n float64) any {
+	if n > 0 && n < 1<<53 {
+		return int(n)
+	}
+	return nil
+}
+
 func product(a, b string) func(keys) any {
 	return func(c keys) any {
-		if n := number(c, a) * number(c, b); n > 0 {
-			return int(n)
-		}
-		return nil
+		return whole(number(c, a) * number(c, b))
 	}
 }
 
 func fourfold(key string) func(keys) any {
 	return func(c keys) any {
-		if n := number(c, key); n > 0 {
-			return int(4 * n)
-		}
-		return nil
+		return whole(4 * number(c, key))
 	}
 }
+
+// mostLetters is as many layers as any model has; a text_config that the model does not read may say anything.
+const mostLetters = 4096
 
 // letters are the kinds of exaone4's layers as a word, nil where there is one kind only or they are a word already.
 func letters(c keys) any {
@@ -117,12 +122,13 @@ func letters(c keys) any {
 	if json.Unmarshal(c["sliding_window_pattern"], &word) == nil && word != "" {
 		return nil
 	}
-	word = ""
+	var kinds []byte
 	for _, l := range names(c, "layer_types") {
-		word += map[bool]string{true: "L", false: "G"}[l == "sliding_attention"]
+		kinds = append(kinds, map[bool]byte{true: 'L', false: 'G'}[l == "sliding_attention"])
 	}
-	if n := int(number(c, "sliding_window_pattern")); word == "" && n > 1 && n <= int(number(c, "num_hidden_layers")) {
-		word = strings.Repeat("L", n-1) + "G"
+	word = string(kinds)
+	if n := number(c, "sliding_window_pattern"); word == "" && n > 1 && n <= min(number(c, "num_hidden_layers"), mostLetters) {
+		word = strings.Repeat("L", int(n)-1) + "G"
 	}
 	if !strings.Contains(word, "L") || !strings.Contains(word, "G") {
 		return nil

@@ -23,9 +23,12 @@ func FuzzConfig(f *testing.F) {
 			"layer_types": ["sliding_attention", "full_attention"], "mlp_layer_types": ["dense", "sparse"], "sliding_window_pattern": 2}`)
 	}
 	for _, s := range []string{`{"text_config": {"model_type": "gemma3_text", "rope_theta": 1e6, "rope_local_base_freq": 1e4}}`, `{"text_config": []}`, `{"rope_scaling": "x", "rope_theta": {}}`,
-		`{"sliding_window_pattern": 1e9, "num_hidden_layers": 1000000000}`, `{"head_dim": -1, "rotary_dim": 1e300, "rope_parameters": {}}`, `{"rope_parameters": {"full_attention": 1, "sliding_attention": {}}}`,
+		`{"sliding_window_pattern": 1e9, "num_hidden_layers": 1000000000}`, `{"head_dim": 1e-320, "rotary_dim": 1e300, "rope_theta": 1}`, `{"head_dim": 1e308, "rope_parameters": {"partial_rotary_factor": 1e308}}`,
+		`{"head_dim": -1, "rotary_dim": 1e300, "rope_parameters": {}}`, `{"rope_parameters": {"full_attention": 1, "sliding_attention": {}}}`,
 		`{"time_step_limit": [0, {"__float__": "Infinity"}], "torch_dtype": "float16"}`} {
-		f.Add(3, s)
+		for _, typ := range []string{"exaone4", "llama", "minimax_m2"} {
+			f.Add(max(slices.Index(types, typ), 0), s)
+		}
 	}
 	f.Fuzz(func(t *testing.T, at int, text string) {
 		typ := types[uint(at)%uint(len(types))]

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -163,7 +164,9 @@ func (n ropeNames) unscaled(c keys) {
 // turned writes the number of columns that turn.
 func (n ropeNames) turned(c, full keys) {
 	if dim := number(c, "head_dim"); n.dims != "" && !given(c, n.dims) && dim > 0 && given(full, "partial_rotary_factor") {
-		c[n.dims] = marshal(int(dim * number(full, "partial_rotary_factor")))
+		if turned := whole(dim * number(full, "partial_rotary_factor")); turned != nil {
+			c[n.dims] = marshal(turned)
+		}
 	}
 }
 
@@ -181,7 +184,9 @@ func (n ropeNames) newer(c keys) {
 	copyKey(c, n.theta, full, "rope_theta")
 	copyKey(c, n.partial, full, "partial_rotary_factor")
 	if dim := number(c, "head_dim"); n.dims != "" && given(c, n.dims) && dim > 0 {
-		full["partial_rotary_factor"] = marshal(number(c, n.dims) / dim)
+		if part := number(c, n.dims) / dim; !math.IsInf(part, 0) {
+			full["partial_rotary_factor"] = marshal(part)
+		}
 	}
 	if n.sliding == "" {
 		c["rope_parameters"] = marshal(full)
