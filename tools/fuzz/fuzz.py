@@ -104,8 +104,11 @@ def lasting(target, said):
 def fuzz(target, share):
     """Runs one target for its share of seconds of processor time; the clock shows more where others want the processor too."""
     r = {"target": " ".join(target), "execs": 0, "cpu": 0.0, "new": 0, "faults": 0}
+    slow = 1
     while r["cpu"] < 0.9 * share and not r["faults"]:
-        said, failed, used = run_once(target, max(share - r["cpu"], 2))
+        wall = max(share - r["cpu"], 2) * slow
+        said, failed, used = run_once(target, wall)
+        slow = min(max(wall / max(used, 0.1), 1), 4)
         line = re.findall(r"execs: (\d+) .*?new interesting: (\d+) ", said) or [(0, 0)]
         r["execs"] += int(line[-1][0])
         r["new"] += int(line[-1][1])
