@@ -36,6 +36,9 @@ WORTH = [
 ]
 
 
+VAIN = 100  # inputs of one target, one after the other, that reach nothing new: those after them are larger and not tried
+
+
 def targets(pattern):
     """(package below internal, function) of every target that matches."""
     found = []
@@ -163,11 +166,11 @@ def keep(target, most):
         known = reached(program, package, name, "", scratch)
         if known is None:
             sys.exit(f"{package} {name} fails with its seeds")
-        left, kept = most, 0
+        left, kept, vain = most, 0, 0
         for path in sorted(cache.iterdir(), key=lambda p: (p.stat().st_size, p.name)):
             text = path.read_bytes()
             entry = corpus / hashlib.sha256(text).hexdigest()[:16]
-            if len(text) > left:
+            if len(text) > left or vain == VAIN:
                 break
             if entry.exists():
                 continue
@@ -176,9 +179,10 @@ def keep(target, most):
             new = reached(program, package, name, entry.name, scratch)
             if new is not None and new - known:
                 known |= new
-                left, kept = left - len(text), kept + 1
+                left, kept, vain = left - len(text), kept + 1, 0
             else:
                 entry.unlink()
+                vain += 1
         if corpus.is_dir() and not any(corpus.iterdir()):
             corpus.rmdir()
     print(f"{package} {name}: {kept} inputs, {most - left} bytes", flush=True)
