@@ -20,6 +20,7 @@ import (
 
 	"hearth/internal/chat"
 	"hearth/internal/regular"
+	"hearth/internal/wire"
 )
 
 // Options say how a Host does its work.
@@ -394,6 +395,9 @@ func (s *server) call(ctx context.Context, session *sdk.ClientSession, t *Tool, 
 	}
 	within, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
+	info := wire.InfoFrom(ctx)
+	info.BeginTimed()
+	defer info.EndTimed()
 	began := time.Now()
 	r, err := session.CallTool(within, &sdk.CallToolParams{Name: t.Own, Arguments: args})
 	s.host.o.Log(fmt.Sprintf("MCP call of %s: %.3f s, failed %t", t.Name, time.Since(began).Seconds(), err != nil || r.IsError))

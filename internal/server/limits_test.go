@@ -276,7 +276,7 @@ func newSlowly(limits Limits) *slowly {
 // after looks, some time later, and gives why the request has ended, if it has.
 func (x *slowly) after(d time.Duration) string {
 	x.clock = x.clock.Add(d)
-	x.check(&x.now)
+	x.check(x.clock, &x.now)
 	if x.ended == nil {
 		return ""
 	}
@@ -307,6 +307,15 @@ func TestTimeout(t *testing.T) {
 	step("embedding", func(int) { x.now.Encoding++ })
 	step("a prompt", func(i int) { x.now.Requests["req_1"] = RequestProgress{Steps: int64(2048 * i)} })
 	step("events", func(int) { x.info.Advance() })
+	x.info.BeginTimed()
+	if e := x.after(time.Hour); e != "" {
+		t.Fatalf("what has a time limit of its own: %s", e)
+	}
+	x.info.EndTimed()
+	if e := x.after(late); e != "" {
+		t.Fatalf("behind that: %s", e)
+	}
+	x.info.Advance()
 	// What others do, and what is loaded for others, is no progress of a request that runs.
 	x.after(0)
 	x.now.Loading++

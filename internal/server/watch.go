@@ -27,7 +27,8 @@ type RequestProgress struct {
 
 // watch ends requests that do not get on: what counts is the time since something of a request was done last, whether it streams
 // or not, so that a long prompt is never cut while it runs. A chunk of a prompt, a token, an event of the reply, a part of the
-// model that is loaded for it, and a step of a model that embeds are progress; a keep-alive is not, nor is waiting for others.
+// model that is loaded for it, and a step of a model that embeds are progress; a keep-alive is not, nor is waiting for others. What
+// has a time limit of its own, as a call of an MCP server's tool, is not counted.
 type watch struct {
 	limits Limits
 	look   func() Progress
@@ -91,6 +92,7 @@ func (w *watch) add(info *wire.Info, cancel context.CancelCauseFunc) (remove fun
 
 // tick looks at all requests, as long as there are some.
 func (w *watch) tick() {
+	now := w.now() // what is done from here on is not held against anybody
 	var p Progress
 	if w.look != nil {
 		p = w.look()
@@ -100,16 +102,15 @@ func (w *watch) tick() {
 	if w.timer == nil {
 		return
 	}
-	w.check(&p)
+	w.check(now, &p)
 	w.timer.Reset(w.every)
 }
 
 // check ends those that have not got on for too long. Called with mu held.
-func (w *watch) check(p *Progress) {
-	now := w.now()
+func (w *watch) check(now time.Time, p *Progress) {
 	for _, x := range w.of {
 		m := mark{told: x.info.Advanced()}
-		if m.told == 0 { // its body is being read, for which there are limits of their own
+		if m.told == 0 || x.info.Timed() { // while its body is read there are limits of their own, too
 			x.since = now
 			continue
 		}

@@ -152,6 +152,7 @@ type Info struct {
 	Session   string      // see Identify; "" not known
 
 	steps atomic.Int64 // see Advance
+	timed atomic.Int64 // see BeginTimed
 
 	// Client is who asks, set by the server before the protocol sees the call.
 	access.Client
@@ -163,6 +164,15 @@ func (i *Info) Advance() { i.steps.Add(1) }
 
 // Advanced is how often it has.
 func (i *Info) Advanced() int64 { return i.steps.Load() }
+
+// BeginTimed tells that the call waits for something that has a time limit of its own, until EndTimed.
+func (i *Info) BeginTimed() { i.timed.Add(1) }
+
+// EndTimed ends what BeginTimed began.
+func (i *Info) EndTimed() { i.timed.Add(-1) }
+
+// Timed reports whether it does.
+func (i *Info) Timed() bool { return i.timed.Load() > 0 }
 
 // MCPAccess says whether a call may have tools of MCP servers run.
 type MCPAccess uint8
