@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -86,22 +85,8 @@ func change(file string, f func(lines []string) ([]string, error)) (err error) {
 	if lines, err = f(lines); err != nil {
 		return err
 	}
-	return replace(file, strings.Join(lines, ""), mode)
-}
-
-// replace writes a file whole before it is one.
-func replace(file, text string, mode fs.FileMode) error {
-	tmp, err := os.CreateTemp(filepath.Dir(file), ".keys-*")
-	if err != nil {
-		return err
-	}
-	_, err = io.WriteString(tmp, text)
-	err = cmp.Or(err, tmp.Chmod(mode), tmp.Sync(), tmp.Close())
-	if err == nil {
-		err = os.Rename(tmp.Name(), file)
-	}
-	if err != nil {
-		_ = os.Remove(tmp.Name())
-	}
-	return err
+	return regular.Replace(file, 0o600, func(f *os.File) error {
+		_, err := f.WriteString(strings.Join(lines, ""))
+		return cmp.Or(err, f.Chmod(mode)) // whatever the umask
+	})
 }

@@ -41,7 +41,6 @@ func (s *serving) introduce() {
 		fmt.Fprintf(w, "settings: %s\n", strings.Join(append([]string{file}, s.models.Settings().Sections()...), ", "))
 	}
 	fmt.Fprintf(w, "auth: %s\n", s.auth())
-	fmt.Fprintln(w, atRest(s.cfg))
 }
 
 // suggest prints a request to try, once the model is known to work.

@@ -15,15 +15,26 @@ func readMCP(cfg *config.Config, stderr io.Writer) (*mcp.Config, error) {
 	if cfg.MCPConfig == "" {
 		return nil, nil
 	}
-	c, err := mcp.ReadConfig(cfg.MCPConfig, config.Environ)
+	say := func(kind string) func(string) {
+		return func(line string) { fmt.Fprintf(stderr, "hearth: %s: %s\n", kind, line) }
+	}
+	c, err := readServers(cfg.MCPConfig, say("warning"), say("note"))
 	if err != nil {
-		return nil, console.Hintf(fmt.Errorf("--mcp-config: %w", err), "docs/mcp.md has an example")
+		return nil, console.Hintf(err, "docs/mcp.md has an example")
+	}
+	return c, nil
+}
+
+func readServers(file string, warn, note func(line string)) (*mcp.Config, error) {
+	c, err := mcp.ReadConfig(file, config.Environ)
+	if err != nil {
+		return nil, fmt.Errorf("--mcp-config: %w", err)
 	}
 	for _, f := range c.Faults {
-		fmt.Fprintf(stderr, "hearth: warning: %s: %v; this MCP server is left out\n", cfg.MCPConfig, f)
+		warn(fmt.Sprintf("%s: %v; this MCP server is left out", file, f))
 	}
 	for _, r := range c.Remarks {
-		fmt.Fprintf(stderr, "hearth: note: %s: %s\n", cfg.MCPConfig, r)
+		note(file + ": " + r)
 	}
 	return c, nil
 }
@@ -35,6 +46,14 @@ func (s *serving) startMCP(o *server.Options) {
 	}
 	s.host = mcp.Start(s.mcp, mcp.Options{Version: o.Version, Lookup: config.Environ, Log: func(line string) { s.log.Info(line) }})
 	o.MCP, o.Models = s.host, mcp.Models{Models: o.Models, Host: s.host}
+	s.reload = append(s.reload, func() error {
+		c, err := readServers(s.cfg.MCPConfig, func(line string) { s.log.Warn(line) }, func(line string) { s.log.Info(line) })
+		if err != nil {
+			return fmt.Errorf("the MCP servers stay as they are: %w", err)
+		}
+		s.host.Reload(c)
+		return nil
+	})
 }
 
 // stopMCP ends them.

@@ -8,8 +8,9 @@ import (
 	"hearth/internal/store"
 )
 
-// atRest says which files text of clients and models goes to.
-func atRest(cfg *config.Config) string {
+// atRest says which files text of clients and models goes to; kept: the prompt cache of the main model goes to the disk. Another
+// server may have its folder, and one that embeds has none.
+func atRest(cfg *config.Config, kept bool) string {
 	var files []string
 	if store.Mode(cfg.Store) == store.Disk {
 		files = append(files, "responses and conversations in "+cfg.StoreFolder())
@@ -17,8 +18,11 @@ func atRest(cfg *config.Config) string {
 			files = append(files, fmt.Sprintf("those idle for %s in %s", strings.TrimSuffix(strings.TrimSuffix(cfg.ConversationTTL.String(), "0s"), "0m"), cfg.ArchiveFolder()))
 		}
 	}
-	if cfg.PromptCache && cfg.Script == "" && cfg.PrefixCacheFolder() != "" {
-		files = append(files, "the prompt cache in "+cfg.PrefixCacheFolder())
+	switch dir := cfg.PrefixCacheFolder(); {
+	case kept:
+		files = append(files, "the prompt cache in "+dir)
+	case cfg.PromptCache && cfg.Script == "" && dir != "" && cfg.Models == "on-demand":
+		files = append(files, "the prompt cache of models loaded on demand in "+dir)
 	}
 	if cfg.LogPrompts {
 		files = append(files, "words of prompts in this log")

@@ -29,12 +29,7 @@ func TestPrivate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		line := ""
-		for _, l := range p.lines {
-			if strings.HasPrefix(l, "text on disk: ") {
-				line = l
-			}
-		}
+		line := p.textOnDisk()
 		want := "text on disk: responses and conversations in " + dir + "/data/hearth, those idle for 1h in " + dir + "/data/hearth/conversation_logs, the prompt cache in " +
 			dir + "/cache/hearth/prefix-cache; --private keeps it in memory"
 		if args != nil {

@@ -208,6 +208,7 @@ func (s *serving) run(ctx context.Context, stop func()) error {
 // present prints what there is to know of models that are loaded.
 func (s *serving) present() {
 	s.introduce()
+	fmt.Fprintln(s.stdout, atRest(s.cfg, s.models.Main().Stats().Cache.Disk.Dir != ""))
 	s.suggest()
 	for _, w := range s.models.Warnings() {
 		s.log.Warn(w.Text, "folder", w.Folder)

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -53,17 +52,11 @@ func announce(s *state) (withdraw func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	tmp, err := os.CreateTemp(dir, "new-*") // with mode 0600
+	err = regular.Replace(s.file(dir), 0o600, func(f *os.File) error {
+		_, err := f.Write(append(text, '\n'))
+		return err
+	})
 	if err != nil {
-		return nil, fmt.Errorf("write state: %w", err)
-	}
-	_, err = tmp.Write(append(text, '\n'))
-	err = cmp.Or(err, tmp.Close())
-	if err == nil {
-		err = os.Rename(tmp.Name(), s.file(dir))
-	}
-	if err != nil {
-		_ = os.Remove(tmp.Name())
 		return nil, fmt.Errorf("write state: %w", err)
 	}
 	return func() { _ = os.Remove(s.file(dir)) }, nil

@@ -104,7 +104,7 @@ var Knobs = slices.Concat([]Knob{
 		Doc:  "those of one client; 0 is any number",
 		bind: func(c *Config) pflag.Value { return integer(&c.MaxRequestsPerClient, 0, 1<<26) }},
 	{Flag: "timeout", Group: Access,
-		Doc:  "how long a request may take without getting on, in seconds or as 5m: a chunk of its prompt, a token, a part of the model that is loaded for it are progress, a wait is not. 0 is for ever",
+		Doc:  "how long a request may take without getting on, in seconds or as 5m: a chunk of its prompt, a token, a part of the model that is loaded for it are progress, a wait is not; the call of an MCP tool has a time of its own. 0 is for ever",
 		bind: func(c *Config) pflag.Value { return seconds(&c.Timeout) }},
 	{Flag: "max-queue-wait", Group: Access, Unset: "timeout",
 		Doc:  "how long a request may wait for its turn, in seconds or as 30s, before it is told to come back later; 0 is as long as timeout",
@@ -120,7 +120,7 @@ var Knobs = slices.Concat([]Knob{
 		bind: func(c *Config) pflag.Value { return list(&c.AllowedOrigins) }},
 
 	{Flag: "mcp-config", Env: []string{"VLLM_MLX_MCP_CONFIG"}, Group: Access, Unset: "no MCP server is started",
-		Doc:  "`file` of MCP servers that are started and whose tools callers, and models for them, may have run here: JSON with mcpServers, as other programs have it, and in each the tools it allows (docs/mcp.md)",
+		Doc:  "`file` of MCP servers that are started and whose tools callers, and models for them, may have run here: JSON with mcpServers, as other programs have it, and in each the tools it allows (docs/mcp.md); SIGHUP has a service read it again",
 		bind: func(c *Config) pflag.Value { return text(&c.MCPConfig) }},
 
 	{Flag: "config", Also: []string{"config-file"}, Group: Model, Unset: "hearth/config.toml in the user's folder of settings",

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -170,19 +169,10 @@ func replaceFile(path, text string, perm os.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
 	}
-	tmp := fmt.Sprintf("%s.%08x.tmp", path, rand.Uint32()) // others may be at it
-	f, err := regular.OpenOwnAs(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
-	if err != nil {
+	return regular.Replace(path, perm, func(f *os.File) error {
+		_, err := f.WriteString(text)
 		return err
-	}
-	_, err = f.WriteString(text)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(tmp, path)
-	}
-	if err != nil {
-		_ = os.Remove(tmp)
-	}
-	return err
+	})
 }
 
 // cacheTag marks the cache as something that backups may leave out; the text is huggingface_hub's.

@@ -62,7 +62,8 @@ func (g generator) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[cha
 	if err != nil {
 		return nil, err
 	}
-	l := &loop{generator: g, ctx: ctx, request: with, tools: tools, most: g.host.cfg.Calls, until: time.Now().Add(g.host.cfg.Time)}
+	cfg, _ := g.host.now()
+	l := &loop{generator: g, cfg: cfg, ctx: ctx, request: with, tools: tools, most: cfg.Calls, until: time.Now().Add(cfg.Time)}
 	if n := r.MCP.Calls; n > 0 {
 		l.most = min(l.most, n)
 	}
@@ -113,17 +114,18 @@ func (h *Host) equip(ctx context.Context, r *chat.Request) (*chat.Request, map[s
 
 // choose finds servers by their names. It waits until each was tried; one that was named and is not connected is an error.
 func (h *Host) choose(ctx context.Context, names []string) (chosen []*server, err error) {
+	cfg, servers := h.now()
 	all := slices.Equal(names, []string{chat.AllServers})
 	for _, name := range names {
-		if all || slices.ContainsFunc(h.servers, func(s *server) bool { return s.Name == name }) {
+		if all || slices.ContainsFunc(servers, func(s *server) bool { return s.Name == name }) {
 			continue
 		}
-		if i := slices.IndexFunc(h.cfg.Faults, func(f Fault) bool { return f.Server == name }); i >= 0 {
-			return nil, chat.Invalidf("mcp", "the MCP server %s is left out: %v", regular.Quote(name), h.cfg.Faults[i])
+		if i := slices.IndexFunc(cfg.Faults, func(f Fault) bool { return f.Server == name }); i >= 0 {
+			return nil, chat.Invalidf("mcp", "the MCP server %s is left out: %v", regular.Quote(name), cfg.Faults[i])
 		}
 		return nil, chat.Invalidf("mcp", "there is no MCP server named %s: GET /v1/mcp/servers lists them", regular.Quote(name))
 	}
-	for _, s := range h.servers {
+	for _, s := range servers {
 		if !all && !slices.Contains(names, s.Name) {
 			continue
 		}
@@ -143,6 +145,7 @@ func (h *Host) choose(ctx context.Context, names []string) (chosen []*server, er
 // loop is a reply of several rounds.
 type loop struct {
 	generator
+	cfg     *Config // as the reply began
 	ctx     context.Context
 	request *chat.Request // of the round; its messages and its choice change
 	tools   map[string]*Tool
@@ -200,7 +203,7 @@ func (l *loop) run(events iter.Seq2[chat.Event, error]) {
 			}
 		}
 		l.request.Choice = chat.ToolChoice{Single: l.request.Choice.Single} // a call that was demanded has been made
-		if l.spent = l.spent || n >= l.host.cfg.Rounds || l.calls >= l.most || time.Now().After(l.until); l.spent {
+		if l.spent = l.spent || n >= l.cfg.Rounds || l.calls >= l.most || time.Now().After(l.until); l.spent {
 			l.request.Choice.Kind = chat.ChoiceNone
 			if !slices.Contains(l.usage.Bounds, chat.BoundMCP) {
 				l.usage.Bounds = append(l.usage.Bounds, chat.BoundMCP)
@@ -339,7 +342,7 @@ func (l *loop) call(call *chat.ToolCall) (*Result, error) {
 	case l.calls >= l.most:
 		return not(fmt.Sprintf("this reply has had its %d calls", l.most))
 	case time.Now().After(l.until):
-		return not(fmt.Sprintf("the %s for calls in this reply are over", l.host.cfg.Time))
+		return not(fmt.Sprintf("the %s for calls in this reply are over", l.cfg.Time))
 	}
 	l.calls++
 	ctx, cancel := context.WithDeadline(l.ctx, l.until)
@@ -352,7 +355,7 @@ func (l *loop) call(call *chat.ToolCall) (*Result, error) {
 		return nil, l.ctx.Err()
 	case ctx.Err() != nil:
 		l.spent = true
-		return &Result{fmt.Sprintf("broken off: the %s for calls in this reply are over", l.host.cfg.Time), true}, nil
+		return &Result{fmt.Sprintf("broken off: the %s for calls in this reply are over", l.cfg.Time), true}, nil
 	}
 	return &Result{chat.AsError(err).Msg, true}, nil
 }

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -74,11 +75,14 @@ const (
 
 // Host has servers. Make it with Start.
 type Host struct {
-	cfg     *Config
 	o       Options
-	servers []*server
+	ctx     context.Context // ends with the Host
 	stop    context.CancelFunc
 	running sync.WaitGroup
+
+	mu      sync.Mutex // for what Reload changes
+	cfg     *Config
+	servers []*server
 }
 
 // Start starts the servers of cfg, and comes back at once. Close must be called.
@@ -86,15 +90,60 @@ func Start(cfg *Config, o Options) *Host {
 	if o.Log == nil {
 		o.Log = func(string) {}
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	h := &Host{cfg: cfg, o: o, stop: stop}
-	for _, s := range cfg.Servers {
-		h.servers = append(h.servers, &server{Server: s, host: h, state: Connecting, since: time.Now(), tried: make(chan struct{}), slots: make(chan struct{}, mostAtOnce)})
-	}
-	for _, s := range h.servers {
-		h.running.Go(func() { s.run(ctx) })
-	}
+	h := &Host{o: o}
+	h.ctx, h.stop = context.WithCancel(context.Background())
+	h.Reload(cfg)
 	return h
+}
+
+// Reload makes the servers those of cfg, and comes back at once: those that cfg has as they were go on untouched, with the calls
+// that run there; others end, and those that are new start, one that has changed when it has ended as it was. It must not come
+// after Close.
+func (h *Host) Reload(cfg *Config) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	before := map[string]*server{}
+	for _, s := range h.servers {
+		before[s.Name] = s
+	}
+	var servers []*server
+	for _, next := range cfg.Servers {
+		old := before[next.Name]
+		if old != nil && reflect.DeepEqual(old.Server, next) {
+			delete(before, next.Name)
+			servers = append(servers, old)
+			continue
+		}
+		s := &server{Server: next, host: h, state: Connecting, since: time.Now(), tried: make(chan struct{}), ended: make(chan struct{}),
+			slots: make(chan struct{}, mostAtOnce)}
+		s.ctx, s.stop = context.WithCancel(h.ctx)
+		servers = append(servers, s)
+		h.running.Go(func() {
+			defer s.end()
+			if old != nil {
+				<-old.ended
+			}
+			if s.ctx.Err() == nil {
+				s.run(s.ctx)
+			}
+		})
+	}
+	for name, old := range before {
+		old.stop()
+		if !slices.ContainsFunc(servers, func(s *server) bool { return s.Name == name }) {
+			h.o.Log("MCP server " + name + ": is ended; the file names it no more")
+		} else {
+			h.o.Log("MCP server " + name + ": is started again, the file has it otherwise")
+		}
+	}
+	h.cfg, h.servers = cfg, servers
+}
+
+// now is the configuration and the servers of this moment.
+func (h *Host) now() (*Config, []*server) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.cfg, h.servers
 }
 
 // Close ends the servers and comes back when they have ended.
@@ -105,11 +154,12 @@ func (h *Host) Close() {
 
 // Servers says how it stands with each, those that the file could not name properly too.
 func (h *Host) Servers() []Status {
-	all := make([]Status, 0, len(h.servers)+len(h.cfg.Faults))
-	for _, s := range h.servers {
+	cfg, servers := h.now()
+	all := make([]Status, 0, len(servers)+len(cfg.Faults))
+	for _, s := range servers {
 		all = append(all, s.status())
 	}
-	for _, f := range h.cfg.Faults {
+	for _, f := range cfg.Faults {
 		text := f.Error()
 		all = append(all, Status{Name: f.Server, State: Failed, Error: &text})
 	}
@@ -119,7 +169,8 @@ func (h *Host) Servers() []Status {
 // Tools are those of all servers that are connected.
 func (h *Host) Tools() []*Tool {
 	all := []*Tool{}
-	for _, s := range h.servers {
+	_, servers := h.now()
+	for _, s := range servers {
 		s.mu.Lock()
 		all = append(all, s.tools...)
 		s.mu.Unlock()
@@ -130,12 +181,13 @@ func (h *Host) Tools() []*Tool {
 // Call runs a tool by its full name. What goes wrong in the tool, or on the way to it, is a Result; the error, a *chat.Error, is
 // for a call that was not made, and ctx's for one whose caller left.
 func (h *Host) Call(ctx context.Context, name string, args json.RawMessage) (*Result, error) {
-	for _, s := range h.servers {
+	_, servers := h.now()
+	for _, s := range servers {
 		if t, session := s.find(name); t != nil {
 			return s.call(ctx, session, t, args)
 		}
 	}
-	for _, s := range h.servers {
+	for _, s := range servers {
 		if strings.HasPrefix(name, prefix(s.Name)) && s.status().State != Connected {
 			return nil, s.absent()
 		}
@@ -149,9 +201,13 @@ func (h *Host) Call(ctx context.Context, name string, args json.RawMessage) (*Re
 type server struct {
 	Server
 	host  *Host
+	ctx   context.Context // ends when the file has it no more, with the calls that run
+	stop  context.CancelFunc
 	tried chan struct{} // closed when the first attempt to connect has ended
+	ended chan struct{} // closed when it is to be connected no more, and is not
 	slots chan struct{} // of calls that run
 
+	first    sync.Once // for tried
 	mu       sync.Mutex
 	state    State
 	reason   string // of Failed
@@ -194,18 +250,28 @@ func (s *server) absent() *chat.Error {
 	return &chat.Error{Kind: chat.Overloaded, Code: "mcp_server_not_connected", Msg: msg, RetryAfter: firstPause}
 }
 
+// noMore is why a server is there no more.
+const noMore = "the file of MCP servers names it no more, or has it otherwise"
+
+// end notes that s is not kept connected any more.
+func (s *server) end() {
+	s.stop()
+	s.mu.Lock()
+	s.state, s.reason, s.since, s.session, s.tools, s.leftOut = Failed, noMore, time.Now(), nil, nil, nil
+	s.mu.Unlock()
+	s.first.Do(func() { close(s.tried) })
+	close(s.ended)
+}
+
 // run keeps s connected until ctx ends.
 func (s *server) run(ctx context.Context) {
-	told, tried := "", false
+	told := ""
 	for pause, attempt := firstPause, 0; ; attempt++ {
 		began := time.Now()
 		// One that did not answer the newest beginning of a session gets the one before it.
 		err := s.connect(ctx, attempt%2 == 1, func() {
 			told = ""
-			if !tried {
-				close(s.tried)
-				tried = true
-			}
+			s.first.Do(func() { close(s.tried) })
 		})
 		if ctx.Err() != nil {
 			return
@@ -218,10 +284,7 @@ func (s *server) run(ctx context.Context) {
 		s.restarts++
 		reason := s.reason
 		s.mu.Unlock()
-		if !tried {
-			close(s.tried)
-			tried = true
-		}
+		s.first.Do(func() { close(s.tried) })
 		if reason != told { // the same every minute would fill the log
 			told = reason
 			s.host.o.Log("MCP server " + s.Name + ": " + reason + "; it is tried again")
@@ -395,6 +458,7 @@ func (s *server) call(ctx context.Context, session *sdk.ClientSession, t *Tool, 
 	}
 	within, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
 	info := wire.InfoFrom(ctx)
 	info.BeginTimed()
 	defer info.EndTimed()
@@ -403,9 +467,12 @@ func (s *server) call(ctx context.Context, session *sdk.ClientSession, t *Tool, 
 	s.host.o.Log(fmt.Sprintf("MCP call of %s: %.3f s, failed %t", t.Name, time.Since(began).Seconds(), err != nil || r.IsError))
 	switch {
 	case err == nil:
-		return &Result{resultText(r, s.host.cfg.ResultBytes), r.IsError}, nil
+		cfg, _ := s.host.now()
+		return &Result{resultText(r, cfg.ResultBytes), r.IsError}, nil
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
+	case s.ctx.Err() != nil:
+		err = errors.New(noMore)
 	case within.Err() != nil:
 		err = fmt.Errorf("the tool did not answer within %s (mcpServers.%s.timeout)", s.Timeout, s.Name)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -19,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"hearth/internal/chat"
+	"hearth/internal/wire"
 )
 
 // asServer makes the test's own program a server: what it has to be.
@@ -329,5 +331,115 @@ func TestAtOnce(t *testing.T) {
 	all.Wait()
 	if r, err := call(t, h, "a__echo", `{"text":"x"}`); err != nil || r.Text != "echo: x" {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestReload: servers that the file has as before go on with what runs there, others end or start, one that has changed ends first,
+// and what is wrong is told of. Whoever waits for a server that is no more is told so.
+func TestReload(t *testing.T) {
+	same, gone, other := program("same", "*"), program("gone", "*"), program("other", "echo")
+	h, l := host(t, same, gone, other)
+	before := h.servers
+	running := make(chan error, 1)
+	ctx, leave := context.WithCancel(t.Context())
+	go func() {
+		_, err := h.Call(ctx, "same__hang", nil)
+		running <- err
+	}()
+	eventually(t, "running", func() bool { return len(before[0].slots) == 1 })
+	cut := make(chan *Result, 1)
+	go func() {
+		r, err := h.Call(t.Context(), "gone__hang", nil)
+		if err != nil {
+			t.Error(err)
+		}
+		cut <- r
+	}()
+	eventually(t, "running", func() bool { return len(before[1].slots) == 1 })
+
+	changed := program("other", "echo", "env")
+	next := *h.cfg
+	next.Servers = []Server{program("new", "echo"), changed, program("same", "*")}
+	next.Faults = []Fault{{"broken", "args", errors.New("must be a list of texts")}}
+	next.ResultBytes = 300
+	h.Reload(&next)
+	eventually(t, "connected", func() bool {
+		for _, st := range h.Servers()[:3] {
+			if st.State != Connected {
+				return false
+			}
+		}
+		return true
+	})
+	if r := <-cut; !r.IsError || !strings.Contains(r.Text, "names it no more") {
+		t.Errorf("a call of a server that ended: %+v", r)
+	}
+	for _, s := range before[1:] {
+		<-s.ended
+	}
+	if h.servers[2] != before[0] || len(running) != 0 {
+		t.Error("the server that is the same was not left alone")
+	}
+	leave()
+	if err := <-running; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if st := h.Servers(); len(st) != 4 || st[2].Restarts != 0 || st[3].Error == nil || !strings.Contains(*st[3].Error, "mcpServers.broken.args: must be a list of texts") {
+		t.Errorf("%+v", st)
+	}
+	for _, name := range []string{"new__echo", "other__echo", "other__env", "same__long"} {
+		if r, err := call(t, h, name, `{"text":"x"}`); err != nil || r.IsError || len(r.Text) > 350 {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+	var e *chat.Error
+	if _, err := call(t, h, "gone__echo", "{}"); !errors.As(err, &e) || e.Kind != chat.NotFound {
+		t.Errorf("a tool of a server that is gone: %v", err)
+	}
+	for _, want := range []string{"MCP server gone: is ended; the file names it no more", "MCP server other: is started again, the file has it otherwise"} {
+		if !strings.Contains(l.text(), want) {
+			t.Errorf("no %q in %s", want, l.text())
+		}
+	}
+	// A server that never was tried is waited for no longer when it is gone.
+	late := Server{Name: "late", URL: "http://" + silent(t) + "/mcp", Timeout: time.Second}
+	next.Servers = append(next.Servers, late)
+	h.Reload(&Config{Servers: slices.Clone(next.Servers)})
+	waited := make(chan error, 1)
+	go func() {
+		_, err := h.choose(t.Context(), []string{"late"})
+		waited <- err
+	}()
+	h.Reload(&Config{Servers: next.Servers[:3]})
+	if err := <-waited; err == nil {
+		t.Error("a server that is gone was chosen")
+	}
+}
+
+// silent is an address where somebody listens and says nothing.
+func silent(t *testing.T) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l.Addr().String()
+}
+
+// TestTimed: while a tool runs its request has that tool's time limit, and no other.
+func TestTimed(t *testing.T) {
+	h, _ := host(t, program("a", "*"))
+	info := &wire.Info{}
+	ctx, leave := context.WithCancel(wire.WithInfo(t.Context(), info))
+	done := make(chan error, 1)
+	go func() {
+		_, err := h.Call(ctx, "a__hang", nil)
+		done <- err
+	}()
+	eventually(t, "timed", info.Timed)
+	leave()
+	if err := <-done; !errors.Is(err, context.Canceled) || info.Timed() {
+		t.Errorf("%v, timed %t", err, info.Timed())
 	}
 }
