@@ -334,8 +334,8 @@ func TestAtOnce(t *testing.T) {
 	}
 }
 
-// TestReload: servers that the file has as before go on with what runs there, others end or start, one that has changed ends first,
-// and what is wrong is told of. Whoever waits for a server that is no more is told so.
+// TestReload: servers that the file has as before go on with what runs there, others end or start, one that has changed ends
+// first, and what is wrong is told of. Whoever waits for a server that is no more is told so.
 func TestReload(t *testing.T) {
 	same, gone, other := program("same", "*"), program("gone", "*"), program("other", "echo")
 	h, l := host(t, same, gone, other)

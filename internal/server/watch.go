@@ -27,8 +27,8 @@ type RequestProgress struct {
 
 // watch ends requests that do not get on: what counts is the time since something of a request was done last, whether it streams
 // or not, so that a long prompt is never cut while it runs. A chunk of a prompt, a token, an event of the reply, a part of the
-// model that is loaded for it, and a step of a model that embeds are progress; a keep-alive is not, nor is waiting for others. What
-// has a time limit of its own, as a call of an MCP server's tool, is not counted.
+// model that is loaded for it, and a step of a model that embeds are progress; a keep-alive is not, nor is waiting for others.
+// What has a time limit of its own, as a call of an MCP server's tool, is not counted.
 type watch struct {
 	limits Limits
 	look   func() Progress
