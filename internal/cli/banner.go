@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net"
 	"strings"
 
 	"hearth/internal/chat"
-	"hearth/internal/config"
 	"hearth/internal/demo"
 	"hearth/internal/hub"
 )
@@ -21,12 +19,11 @@ func (s *serving) introduce() {
 	s.shown = true
 	w := s.stdout
 	v, c := buildVersion()
-	var urls []string
-	for _, l := range s.listeners {
-		urls = append(urls, reachable(l.Addr().(*net.TCPAddr), config.OwnAddresses())...)
-	}
 	fmt.Fprintf(w, "hearth %s (%s)\n", v, c)
-	fmt.Fprintf(w, "listening on %s\n", strings.Join(urls, " and "))
+	fmt.Fprintf(w, "listening on %s\n", strings.Join(s.sockets.urls(), " and "))
+	if c := s.sockets.certificate; c != nil {
+		fmt.Fprintf(w, "tls: %s\n", c.about())
+	}
 	fmt.Fprintf(w, "model: %s", s.models.ID())
 	if s.src.Demo() {
 		fmt.Fprint(w, ", a tiny demo inside hearth: it shows that everything works and knows next to nothing")
@@ -49,7 +46,7 @@ func (s *serving) suggest() {
 	if kind == chat.Completes {
 		fmt.Fprintln(s.stdout, "base:  "+baseModel+"; chat requests are answered 400 ("+makeChat+")")
 	}
-	fmt.Fprintf(s.stdout, "try:   %s\n", s.curl(baseURL(s.listeners[0]), kind))
+	fmt.Fprintf(s.stdout, "try:   %s\n", s.curl(kind))
 }
 
 // What people are told of a model without a chat template.
@@ -95,13 +92,15 @@ func (s *serving) auth() string {
 		}
 		return fmt.Sprintf("on, %d keys from %s, %d of them an operator's; each has a prompt cache of its own: %t", len(keys), from, operators, s.cfg.Isolated())
 	}
-	if public(s.listeners) {
+	if s.sockets.public() {
 		return "none; whoever can reach this address can use it (--api-key KEY asks for one)"
 	}
 	return "none; any key or no key is accepted (--api-key KEY asks for one)"
 }
 
-func (s *serving) curl(url string, kind chat.ModelKind) string {
+func (s *serving) curl(kind chat.ModelKind) string {
+	var at state
+	s.sockets.describe(&at)
 	key := ""
 	switch from := cmp.Or(s.cfg.Origin("api-key"), s.cfg.Origin("operator-key"), "--api-key-file"); {
 	case len(s.cfg.Keys()) == 0:
@@ -110,5 +109,5 @@ func (s *serving) curl(url string, kind chat.ModelKind) string {
 	default:
 		key = ` -H "x-api-key: $` + from + `"`
 	}
-	return `curl ` + url + tryRequests[kind][0] + key + ` -H 'content-type: application/json' -d '` + tryRequests[kind][1] + `'`
+	return `curl ` + at.curl() + tryRequests[kind][0] + key + ` -H 'content-type: application/json' -d '` + tryRequests[kind][1] + `'`
 }

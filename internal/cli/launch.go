@@ -229,15 +229,20 @@ func printCommands(w io.Writer, program string, args []string, env [][2]string) 
 	}
 	fmt.Fprint(w, program)
 	for _, arg := range args {
-		if !plainWord.MatchString(arg) {
-			arg = shellQuoted(arg)
-		}
-		fmt.Fprint(w, " ", arg)
+		fmt.Fprint(w, " ", word(arg))
 	}
 	fmt.Fprintln(w)
 }
 
 // plainWord is a word that every shell takes as it stands.
 var plainWord = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
+
+// word is a word as a shell reads it.
+func word(s string) string {
+	if plainWord.MatchString(s) {
+		return s
+	}
+	return shellQuoted(s)
+}
 
 func shellQuoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -50,6 +50,7 @@ func claudeEnv(t *target) [][2]string {
 		{"CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY", "1"}, // its /model lists what the server has
 		{"API_TIMEOUT_MS", "3600000"},                       // a long prompt takes its time here
 	}
+	env = append(env, t.trust("NODE_EXTRA_CA_CERTS")...)
 	return append(env, claudeLimits(t.context)...)
 }
 

@@ -94,5 +94,5 @@ func codexSettings(t *target) (args []string, env [][2]string) {
 		}
 		args = append(args, "-c", s.key+"="+string(value))
 	}
-	return args, [][2]string{{codexKey, t.anyKey()}}
+	return args, append([][2]string{{codexKey, t.anyKey()}}, t.trust("CODEX_CA_CERTIFICATE")...)
 }

@@ -117,7 +117,7 @@ func running(ctx context.Context) ([]*state, error) {
 		return nil, err
 	}
 	return slices.DeleteFunc(all, func(s *state) bool {
-		h, err := askHealth(ctx, s.URL)
+		h, err := s.health(ctx)
 		return err != nil || h.Model != s.Model || h.Status == "draining"
 	}), nil
 }
@@ -146,10 +146,10 @@ func others(all []*state, chosen *state) string {
 
 // attach points at a server, after it has loaded its model.
 func attach(ctx context.Context, s *state, notes io.Writer) (*target, error) {
-	h, err := askHealth(ctx, s.URL)
+	h, err := s.health(ctx)
 	if err == nil && h.Status == "loading" {
 		fmt.Fprintf(notes, "hearth: waiting for the server at %s (process %d), which loads %s\n", s.URL, s.PID, s.Model)
-		h, err = loaded(ctx, s.URL)
+		h, err = s.loaded(ctx)
 	}
 	if err != nil {
 		return nil, console.Hintf(fmt.Errorf("the server at %s (process %d) ended while it loaded %s: %w", s.URL, s.PID, s.Model, err), "what it printed says why")
@@ -158,11 +158,11 @@ func attach(ctx context.Context, s *state, notes io.Writer) (*target, error) {
 }
 
 // loaded waits until a server has its model: how long the context is, is not known before.
-func loaded(ctx context.Context, url string) (*server.Health, error) {
+func (s *state) loaded(ctx context.Context) (*server.Health, error) {
 	every := time.NewTicker(healthEvery)
 	defer every.Stop()
 	for {
-		if h, err := askHealth(ctx, url); err != nil || h.Status != "loading" {
+		if h, err := s.health(ctx); err != nil || h.Status != "loading" {
 			return h, err
 		}
 		select {
@@ -173,14 +173,15 @@ func loaded(ctx context.Context, url string) (*server.Health, error) {
 	}
 }
 
-func askHealth(ctx context.Context, url string) (*server.Health, error) {
+// health asks the server how it is.
+func (s *state) health(ctx context.Context) (*server.Health, error) {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/health", nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/health", nil)
 	if err != nil {
 		return nil, err
 	}
-	res, err := http.DefaultClient.Do(r)
+	res, err := s.client().Do(r)
 	if err != nil {
 		return nil, err
 	}
@@ -205,24 +206,25 @@ func startTarget(ctx context.Context, p *puller) (*target, error) {
 	}
 	models := catalog.New(src, cfg)
 	also.add(models)
-	listeners, err := listen(cfg)
+	on, err := openSockets(cfg)
 	if err != nil {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(ctx)
 	opts := serverOptions(cfg, models, nil, slog.New(slog.DiscardHandler))
-	opts.Network = public(listeners)
+	on.set(&opts)
 	served := make(chan struct{})
 	go func() {
-		_ = server.New(opts).Serve(ctx, listeners...) // the agent says what it cannot reach
+		_ = server.New(opts).Serve(ctx, on.listeners...) // the agent says what it cannot reach
 		close(served)
 	}()
-	t := &target{state: state{PID: os.Getpid(), URL: baseURL(listeners[0]), Model: models.ID(), Demo: src.Demo()}, own: true, close: func() {
+	t := &target{state: state{PID: os.Getpid(), Model: models.ID(), Demo: src.Demo()}, own: true, close: func() {
 		stop()
 		<-served
 		_ = models.Close()
 	}}
 	t.setKey(cfg)
+	on.describe(&t.state)
 	if small := models.Small(); small != nil {
 		t.Small = small.ID()
 	}

@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +14,7 @@ import (
 
 	"hearth/internal/config"
 	"hearth/internal/console"
+	"hearth/internal/server"
 )
 
 // listen opens the sockets of cfg. With no host, or localhost, that is both loopback addresses on one port, so that
@@ -65,40 +68,109 @@ func explain(err error, host string, port int) error {
 	return console.Hintf(fmt.Errorf("listen on %s, port %d: %w", host, port, err), "--host takes an address of this machine, 0.0.0.0 for all of them")
 }
 
-// baseURL is how this machine reaches l. What listens on every address listens on those of IPv4 too, whichever of the two
-// wildcards it was given: so does net.Listen.
-func baseURL(l net.Listener) string {
-	a := l.Addr().(*net.TCPAddr)
-	if a.IP.IsUnspecified() {
-		return httpURL("127.0.0.1", a.Port)
-	}
-	return httpURL(a.IP.String(), a.Port)
+// sockets are what a server listens on, and what it shows there.
+type sockets struct {
+	listeners   []net.Listener
+	certificate *certificate // nil: plain HTTP
 }
 
-func httpURL(host string, port int) string {
-	return "http://" + net.JoinHostPort(host, strconv.Itoa(port))
+// openSockets opens the sockets of cfg, after its certificate is read.
+func openSockets(cfg *config.Config) (*sockets, error) {
+	c, err := newCertificate(cfg)
+	if err != nil {
+		return nil, err
+	}
+	ls, err := listen(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &sockets{ls, c}, nil
+}
+
+// set has a server speak TLS where it does.
+func (s *sockets) set(o *server.Options) {
+	o.Network = s.public()
+	if s.certificate != nil {
+		o.Certificate = s.certificate.get
+	}
+}
+
+// describe notes how programs of this machine reach the server. What listens on every address listens on those of IPv4 too,
+// whichever of the two wildcards it was given: so does net.Listen.
+func (s *sockets) describe(to *state) {
+	a := s.listeners[0].Addr().(*net.TCPAddr)
+	ip := a.IP.String()
+	if a.IP.IsUnspecified() {
+		ip = "127.0.0.1"
+	}
+	to.URL, to.Dial, to.Certificate, to.Mark = s.url(ip, a.Port), "", "", ""
+	c := s.certificate
+	if c == nil {
+		return
+	}
+	hosts := []string{ip}
+	if a.IP.IsLoopback() || a.IP.IsUnspecified() {
+		hosts = append(hosts, "localhost")
+	}
+	if a.IP.IsUnspecified() {
+		for _, own := range config.OwnAddresses() {
+			hosts = append(hosts, own.String())
+		}
+	}
+	host := cmp.Or(c.host(hosts...), ip)
+	if host != ip {
+		to.URL, to.Dial = s.url(host, a.Port), net.JoinHostPort(ip, strconv.Itoa(a.Port))
+	}
+	if to.Mark = mark(c.get().Leaf); !c.trusted(host) {
+		to.Certificate = absolute(c.file)
+	}
+}
+
+// absolute is a path that does not depend on where a program runs.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}
+
+// url is that of a host here.
+func (s *sockets) url(host string, port int) string {
+	scheme := "http"
+	if s.certificate != nil {
+		scheme = "https"
+	}
+	return scheme + "://" + net.JoinHostPort(host, strconv.Itoa(port))
 }
 
 // mostURLs is how many addresses the first lines name: machines with containers have many.
 const mostURLs = 4
 
+// urls are those that others can call.
+func (s *sockets) urls() (all []string) {
+	for _, l := range s.listeners {
+		all = append(all, s.reachable(l.Addr().(*net.TCPAddr), config.OwnAddresses())...)
+	}
+	return all
+}
+
 // reachable are the URLs of a listener at a: where it listens on every address, those of own that others can call, IPv4 first,
 // then loopback.
-func reachable(a *net.TCPAddr, own []netip.Addr) []string {
+func (s *sockets) reachable(a *net.TCPAddr, own []netip.Addr) []string {
 	if !a.IP.IsUnspecified() {
-		return []string{httpURL(a.IP.String(), a.Port)}
+		return []string{s.url(a.IP.String(), a.Port)}
 	}
 	slices.SortStableFunc(own, func(x, y netip.Addr) int { return x.BitLen() - y.BitLen() })
 	var urls []string
 	for _, x := range own {
 		if !x.IsLoopback() && !x.IsLinkLocalUnicast() && len(urls) < mostURLs-1 {
-			urls = append(urls, httpURL(x.String(), a.Port))
+			urls = append(urls, s.url(x.String(), a.Port))
 		}
 	}
-	return append(urls, httpURL("127.0.0.1", a.Port))
+	return append(urls, s.url("127.0.0.1", a.Port))
 }
 
 // public reports whether other machines can reach a listener.
-func public(ls []net.Listener) bool {
-	return slices.ContainsFunc(ls, func(l net.Listener) bool { return !l.Addr().(*net.TCPAddr).IP.IsLoopback() })
+func (s *sockets) public() bool {
+	return slices.ContainsFunc(s.listeners, func(l net.Listener) bool { return !l.Addr().(*net.TCPAddr).IP.IsLoopback() })
 }

@@ -22,14 +22,14 @@ func TestReachable(t *testing.T) {
 		"::1":         {"http://[::1]:80"},
 		"192.168.1.7": {"http://192.168.1.7:80"},
 	} {
-		if got := reachable(&net.TCPAddr{IP: net.ParseIP(ip), Port: 80}, own()); !reflect.DeepEqual(got, want) {
+		if got := (&sockets{}).reachable(&net.TCPAddr{IP: net.ParseIP(ip), Port: 80}, own()); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %q, want %q", ip, got, want)
 		}
 	}
-	if got := reachable(&net.TCPAddr{IP: net.IPv6unspecified, Port: 80}, nil); len(got) != 1 || got[0] != "http://127.0.0.1:80" {
+	if got := (&sockets{}).reachable(&net.TCPAddr{IP: net.IPv6unspecified, Port: 80}, nil); len(got) != 1 || got[0] != "http://127.0.0.1:80" {
 		t.Errorf("no addresses known: %q", got)
 	}
-	if got := reachable(&net.TCPAddr{IP: net.IPv6unspecified, Port: 80}, []netip.Addr{netip.MustParseAddr("2001:db8::5")}); got[0] != "http://[2001:db8::5]:80" {
+	if got := (&sockets{}).reachable(&net.TCPAddr{IP: net.IPv6unspecified, Port: 80}, []netip.Addr{netip.MustParseAddr("2001:db8::5")}); got[0] != "http://[2001:db8::5]:80" {
 		t.Errorf("IPv6 only: %q", got)
 	}
 }

@@ -183,7 +183,7 @@ func (s *state) call(ctx context.Context, method, path string, body, out any) er
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Authorization", "Bearer "+cmp.Or(s.Token, s.Key))
-	res, err := http.DefaultClient.Do(r)
+	res, err := s.client().Do(r)
 	if err != nil {
 		return err
 	}

@@ -366,7 +366,7 @@ func TestWhileLoading(t *testing.T) {
 	}
 	known := make(chan *server.Health, 1)
 	go func() {
-		h, err := loaded(t.Context(), srv.URL)
+		h, err := (&state{URL: srv.URL}).loaded(t.Context())
 		if err != nil {
 			t.Error(err)
 		}

@@ -30,10 +30,10 @@ type serving struct {
 	stdout, stderr io.Writer
 	log            *slog.Logger
 
-	src       *catalog.Source
-	beside    beside
-	listeners []net.Listener
-	metrics   net.Listener // of /metrics alone; nil: there is none
+	src     *catalog.Source
+	beside  beside
+	sockets *sockets
+	metrics net.Listener // of /metrics alone; nil: there is none
 
 	models *catalog.Catalog
 	roots  *hub.Roots   // in which models on disk are looked for
@@ -88,7 +88,7 @@ func (s *serving) listen(ctx context.Context) (err error) {
 	if s.metrics, err = listenMetrics(s.cfg); err != nil {
 		return err
 	}
-	s.listeners, err = listen(s.cfg)
+	s.sockets, err = openSockets(s.cfg)
 	return err
 }
 
@@ -123,7 +123,7 @@ func responseStore(cfg *config.Config, warn func(line string)) *store.Store {
 // start serves until ctx ends, and loads.
 func (s *serving) start(ctx context.Context) {
 	opts := serverOptions(s.cfg, s.models, s.store, s.log)
-	opts.Network = public(s.listeners)
+	s.sockets.set(&opts)
 	opts.Encoders = s.models
 	opts.Manager, opts.Token = manager{s.cfg, s.roots, s.models}, s.token
 	s.startMCP(&opts)
@@ -135,7 +135,8 @@ func (s *serving) start(ctx context.Context) {
 	}
 	s.server = server.New(opts)
 	s.followKeys(ctx)
-	go func() { s.served <- s.server.Serve(ctx, s.listeners...) }()
+	s.followCertificate()
+	go func() { s.served <- s.server.Serve(ctx, s.sockets.listeners...) }()
 	if s.metrics != nil {
 		go func() {
 			if err := s.server.ServeMetrics(ctx, s.metrics); err != nil {
@@ -156,8 +157,9 @@ func (s *serving) tells() bool { return level(s.cfg.LogLevel) <= slog.LevelInfo 
 
 // announce says where hearth launch finds the server, and returns what takes it back.
 func (s *serving) announce() (withdraw func()) {
-	about := &state{PID: os.Getpid(), URL: baseURL(s.listeners[0]), Model: s.models.ID(), Demo: s.src.Demo(), Token: s.token, Started: time.Now()}
+	about := &state{PID: os.Getpid(), Model: s.models.ID(), Demo: s.src.Demo(), Token: s.token, Started: time.Now()}
 	about.setKey(s.cfg)
+	s.sockets.describe(about)
 	if small := s.models.Small(); small != nil {
 		about.Small = small.ID()
 	}
@@ -166,7 +168,36 @@ func (s *serving) announce() (withdraw func()) {
 		s.log.Warn("hearth launch will not find this server", "error", err)
 		return func() {}
 	}
+	if s.sockets.certificate != nil {
+		s.reload = append(s.reload, func() error {
+			s.sockets.describe(about)
+			_, err := announce(about)
+			return err
+		})
+	}
 	return withdraw
+}
+
+// followCertificate has the server show what is in the files of its certificate whenever it is told to read them again.
+func (s *serving) followCertificate() {
+	c := s.sockets.certificate
+	if c == nil {
+		return
+	}
+	warn := func() {
+		for _, line := range c.warnings(time.Now()) {
+			s.log.Warn(line)
+		}
+	}
+	warn()
+	s.reload = append(s.reload, func() error {
+		if err := c.load(); err != nil {
+			return fmt.Errorf("the TLS certificate stays as it is: %w", err)
+		}
+		s.log.Info("the TLS certificate is read again", "certificate", c.about())
+		warn()
+		return nil
+	})
 }
 
 // greeting is how long the first lines wait for the model: one that loads at once, or not at all, belongs into them.

@@ -1,8 +1,12 @@
 package cli
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,6 +23,8 @@ import (
 type state struct {
 	PID     int       `json:"pid"`
 	URL     string    `json:"url"`
+	Dial    string    `json:"dial,omitempty"`               // host and port, where the host of URL may lead elsewhere
+	Mark    string    `json:"certificate_sha256,omitempty"` // of the server's TLS certificate; see mark
 	Model   string    `json:"model"`
 	Small   string    `json:"small_model,omitempty"`
 	Demo    bool      `json:"demo"`
@@ -27,6 +33,37 @@ type state struct {
 	Locked  bool      `json:"locked,omitempty"` // a key is asked for, if only such as the server knows the hashes of
 	Token   string    `json:"token,omitempty"`  // for the routes under /hearth/
 	Started time.Time `json:"started"`
+	// Certificate is the file of the TLS certificate, where clients of this machine do not trust it by themselves.
+	Certificate string `json:"certificate,omitempty"`
+}
+
+// client asks the server, wherever the name in its URL leads, and no other one: of those that speak TLS it takes the certificate
+// that the server has, and whatever that is for.
+func (s *state) client() *http.Client {
+	t := &http.Transport{DisableKeepAlives: true, TLSClientConfig: pinned(s.Mark)}
+	if s.Dial != "" {
+		t.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, s.Dial)
+		}
+	}
+	return &http.Client{Transport: t}
+}
+
+// curl is what curl takes to ask the server, up to the path.
+func (s *state) curl() string {
+	if s.Certificate != "" {
+		return "--cacert " + word(s.Certificate) + " " + s.URL
+	}
+	return s.URL
+}
+
+// trust is the environment of a program that takes the name of a file with further certificates from a variable: one that the
+// user has set stays.
+func (s *state) trust(variable string) [][2]string {
+	if set, _ := config.Environ(variable); set != "" || s.Certificate == "" {
+		return nil
+	}
+	return [][2]string{{variable, s.Certificate}}
 }
 
 // setKey notes the key that agents get, and whose it is.
@@ -83,7 +120,7 @@ func announced() ([]*state, error) {
 		f := filepath.Join(dir, de.Name())
 		text, err := regular.Read(f, maxState)
 		s := &state{}
-		if err != nil || json.Unmarshal(text, s) != nil || s.file(dir) != f || !strings.HasPrefix(s.URL, "http://") {
+		if err != nil || json.Unmarshal(text, s) != nil || s.file(dir) != f || !strings.HasPrefix(s.URL, "http://") && !strings.HasPrefix(s.URL, "https://") {
 			continue
 		}
 		if !alive(s.PID) {

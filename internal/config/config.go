@@ -20,6 +20,8 @@ type Config struct {
 	// Listening.
 	Host string // "" is both loopback addresses
 	Port int    // 0 picks a free one
+	// Files of the TLS certificate, with those that lead to its issuer behind it, and of its key, in PEM; "": plain HTTP.
+	TLSCert, TLSKey string
 
 	// Access.
 	APIKeys       []string // of --api-key; see Keys

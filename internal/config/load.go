@@ -187,7 +187,7 @@ func (c *Config) SetModel(name string) {
 
 // expandPaths replaces a leading ~ where no shell has done so: in values of variables and of the file, and after an = sign.
 func (c *Config) expandPaths() {
-	for _, p := range []*string{&c.Model, &c.AdapterPath, &c.SmallModel, &c.EmbeddingModel, &c.RerankModel, &c.MLXLib, &c.Script, &c.DebugRequestDir, &c.ChatTemplate, &c.APIKeyFile, &c.MCPConfig} {
+	for _, p := range []*string{&c.Model, &c.AdapterPath, &c.SmallModel, &c.EmbeddingModel, &c.RerankModel, &c.MLXLib, &c.Script, &c.DebugRequestDir, &c.ChatTemplate, &c.APIKeyFile, &c.MCPConfig, &c.TLSCert, &c.TLSKey} {
 		*p = expand(*p, c.user)
 	}
 	for i, dir := range c.ModelsDir {

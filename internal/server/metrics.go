@@ -28,6 +28,7 @@ func (s *Server) scrape(w http.ResponseWriter, r *http.Request) {
 	case crossOrigin(r) && !s.keyless.origin(r.Header.Get("Origin")):
 		s.fail(w, r, strangeOrigin(r))
 	default:
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(wire.WriteTimeout))
 		s.o.Metrics.ServeHTTP(w, r)
 	}
 }

@@ -32,6 +32,9 @@ func (s *Server) observe(next http.Handler) http.Handler {
 		u.Path, u.RawPath = cleanPath(u.Path), cleanPath(u.RawPath)
 		r.URL = &u
 		conn := http.NewResponseController(w)
+		if r.ProtoMajor == 2 { // there a deadline that passes ends the stream, also while nobody writes
+			_ = conn.SetWriteDeadline(time.Time{})
+		}
 		defer func() {
 			p := recover()
 			if p != nil && p != http.ErrAbortHandler {

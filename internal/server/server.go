@@ -6,6 +6,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
@@ -88,6 +89,9 @@ type Options struct {
 	KeepAlive  time.Duration // 0: wire.DefaultKeepAlive
 	Interval   int           // see wire.Options
 	Drain      time.Duration // 0: DefaultDrain
+
+	// Certificate, if not nil, is that of connections over TCP, which then speak TLS. Each handshake asks for it.
+	Certificate func() *tls.Certificate
 }
 
 // Server serves the protocols over HTTP. Make it with New.
@@ -217,12 +221,21 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 		WriteTimeout:      wire.WriteTimeout,                                    // for what net/http itself answers; handlers set their own
 		BaseContext:       func(net.Listener) context.Context { return s.base }, // requests outlive ctx by the drain
 		ErrorLog:          slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),
+		// A connection has the requests of several streams, whose deadlines do not reach what is stuck in it as a whole.
+		HTTP2: &http.HTTP2Config{WriteByteTimeout: wire.WriteTimeout},
+	}
+	if s.o.Certificate != nil {
+		srv.TLSConfig = s.tlsConfig()
 	}
 	failed := make(chan error, len(listeners))
 	var wg sync.WaitGroup
 	for _, l := range listeners {
 		wg.Go(func() {
-			if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			serve := srv.Serve
+			if s.o.Certificate != nil && l.Addr().Network() == "tcp" {
+				serve = func(l net.Listener) error { return srv.ServeTLS(l, "", "") }
+			}
+			if err := serve(l); !errors.Is(err, http.ErrServerClosed) {
 				failed <- err
 			}
 		})
@@ -235,6 +248,15 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	s.shutdown(srv)
 	wg.Wait()
 	return err
+}
+
+// tlsConfig is how TLS is spoken. A client's first bytes say whether it wants HTTP/2.
+func (s *Server) tlsConfig() *tls.Config {
+	return &tls.Config{
+		MinVersion:     tls.VersionTLS12,
+		NextProtos:     []string{"h2", "http/1.1"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.o.Certificate(), nil },
+	}
 }
 
 func (s *Server) shutdown(srv *http.Server) {

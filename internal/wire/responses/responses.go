@@ -90,6 +90,10 @@ func (h handler) responses(w http.ResponseWriter, r *http.Request) {
 		h.socket(w, r)
 		return
 	}
+	if r.Method == http.MethodGet && r.ProtoMajor == 2 && r.Header.Get("Sec-WebSocket-Version") != "" { // where Upgrade has no place
+		http.Error(w, "WebSockets begin as requests of HTTP/1.1 here: connect with that (http/1.1 in ALPN), or send the request by POST", http.StatusUpgradeRequired)
+		return
+	}
 	wire.Method(h.WriteError, http.MethodPost, h.create).ServeHTTP(w, r)
 }
 
