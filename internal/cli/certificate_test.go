@@ -126,7 +126,9 @@ func TestCertificateWarnings(t *testing.T) {
 
 // People and agents are told a name that the certificate is for, and programs of this machine where it leads.
 func TestCertificateURL(t *testing.T) {
-	at := func(ip string) []net.Listener { return []net.Listener{&elsewhere{&net.TCPAddr{IP: net.ParseIP(ip), Port: 8443}}} }
+	at := func(ip string) []net.Listener {
+		return []net.Listener{&elsewhere{&net.TCPAddr{IP: net.ParseIP(ip), Port: 8443}}}
+	}
 	for _, tc := range []struct {
 		ip, url, dial string
 		names         []string
