@@ -101,6 +101,9 @@ least that is accepted without --force.`, a.name, a.told, a.prompt, a.enough, a.
 		if err := load(cmd, cfg); err != nil {
 			return err
 		}
+		if !cmd.Flags().Changed("listen") {
+			cfg.Listen = nil // here too
+		}
 		program, err := a.find(cmd.Context(), o)
 		if err != nil {
 			return err

@@ -86,6 +86,10 @@ func findTarget(cmd *cobra.Command, a *agent, cfg *config.Config, o launchOption
 	if err != nil {
 		return nil, err
 	}
+	if strings.HasPrefix(t.URL, unixPrefix) {
+		return nil, console.Hintf(fmt.Errorf("the server that runs listens on %s alone, where %s cannot call it", t.URL, a.name),
+			"have it listen on a port too: hearth serve --listen %s --listen 127.0.0.1:8080", t.URL)
+	}
 	if t.Locked && t.Key == "" {
 		if t.Key = cfg.APIKey(); t.Key == "" {
 			return nil, console.Hintf(errors.New("the server that runs asks for a key and knows no more than the hashes of those it accepts"),
@@ -177,7 +181,7 @@ func (s *state) loaded(ctx context.Context) (*server.Health, error) {
 func (s *state) health(ctx context.Context) (*server.Health, error) {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/health", nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.base()+"/health", nil)
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,9 @@ import (
 // listen opens the sockets of cfg. With no host, or localhost, that is both loopback addresses on one port, so that
 // "localhost" reaches us whichever way it resolves; a machine without IPv6 has just the first.
 func listen(cfg *config.Config) ([]net.Listener, error) {
+	if len(cfg.Listen) > 0 {
+		return listenOn(cfg.Listen)
+	}
 	if host := strings.Trim(cfg.Host, "[]"); host != "" && host != "localhost" {
 		l, err := open("tcp", host, cfg.Port)
 		if err != nil {
@@ -46,6 +49,34 @@ func listen(cfg *config.Config) ([]net.Listener, error) {
 			return nil, explain(err, "::1", port)
 		}
 	}
+}
+
+// listenOn opens sockets as the flag names them, all or none.
+func listenOn(names []string) (ls []net.Listener, err error) {
+	defer func() {
+		if err != nil {
+			for _, l := range ls {
+				l.Close()
+			}
+		}
+	}()
+	for _, name := range names {
+		var l net.Listener
+		if path, unix := strings.CutPrefix(name, "unix:"); unix {
+			l, err = openUnix(absolute(path))
+		} else {
+			host, port, _ := net.SplitHostPort(name) // it was checked
+			n, _ := strconv.Atoi(port)
+			if l, err = open("tcp", host, n); err != nil {
+				err = explain(err, host, n)
+			}
+		}
+		if err != nil {
+			return ls, err
+		}
+		ls = append(ls, l)
+	}
+	return ls, nil
 }
 
 func open(network, host string, port int) (net.Listener, error) {
@@ -98,7 +129,16 @@ func (s *sockets) set(o *server.Options) {
 // describe notes how programs of this machine reach the server. What listens on every address listens on those of IPv4 too,
 // whichever of the two wildcards it was given: so does net.Listen.
 func (s *sockets) describe(to *state) {
-	a := s.listeners[0].Addr().(*net.TCPAddr)
+	a, ok := s.listeners[0].Addr().(*net.TCPAddr)
+	for _, l := range s.listeners { // which agents can call
+		if !ok {
+			a, ok = l.Addr().(*net.TCPAddr)
+		}
+	}
+	if !ok {
+		to.URL = unixURL(s.listeners[0].Addr())
+		return
+	}
 	ip := a.IP.String()
 	if a.IP.IsUnspecified() {
 		ip = "127.0.0.1"
@@ -149,7 +189,11 @@ const mostURLs = 4
 // urls are those that others can call.
 func (s *sockets) urls() (all []string) {
 	for _, l := range s.listeners {
-		all = append(all, s.reachable(l.Addr().(*net.TCPAddr), config.OwnAddresses())...)
+		if a, ok := l.Addr().(*net.TCPAddr); ok {
+			all = append(all, s.reachable(a, config.OwnAddresses())...)
+		} else {
+			all = append(all, unixURL(l.Addr()))
+		}
 	}
 	return all
 }
@@ -172,5 +216,8 @@ func (s *sockets) reachable(a *net.TCPAddr, own []netip.Addr) []string {
 
 // public reports whether other machines can reach a listener.
 func (s *sockets) public() bool {
-	return slices.ContainsFunc(s.listeners, func(l net.Listener) bool { return !l.Addr().(*net.TCPAddr).IP.IsLoopback() })
+	return slices.ContainsFunc(s.listeners, func(l net.Listener) bool {
+		a, ok := l.Addr().(*net.TCPAddr)
+		return ok && !a.IP.IsLoopback()
+	})
 }

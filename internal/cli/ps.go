@@ -177,7 +177,7 @@ func (s *state) call(ctx context.Context, method, path string, body, out any) er
 	if err != nil {
 		return err
 	}
-	r, err := http.NewRequestWithContext(ctx, method, s.URL+"/hearth/"+path, bytes.NewReader(text))
+	r, err := http.NewRequestWithContext(ctx, method, s.base()+"/hearth/"+path, bytes.NewReader(text))
 	if err != nil {
 		return err
 	}

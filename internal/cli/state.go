@@ -41,16 +41,31 @@ type state struct {
 // that the server has, and whatever that is for.
 func (s *state) client() *http.Client {
 	t := &http.Transport{DisableKeepAlives: true, TLSClientConfig: pinned(s.Mark)}
-	if s.Dial != "" {
-		t.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, network, s.Dial)
+	network, addr := "tcp", s.Dial
+	if path, unix := strings.CutPrefix(s.URL, unixPrefix); unix {
+		network, addr = "unix", path
+	}
+	if addr != "" {
+		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, addr)
 		}
 	}
 	return &http.Client{Transport: t}
 }
 
+// base is what the paths of requests stand behind.
+func (s *state) base() string {
+	if strings.HasPrefix(s.URL, unixPrefix) {
+		return "http://localhost"
+	}
+	return s.URL
+}
+
 // curl is what curl takes to ask the server, up to the path.
 func (s *state) curl() string {
+	if path, unix := strings.CutPrefix(s.URL, unixPrefix); unix {
+		return "--unix-socket " + word(path) + " " + s.base()
+	}
 	if s.Certificate != "" {
 		return "--cacert " + word(s.Certificate) + " " + s.URL
 	}
@@ -120,7 +135,7 @@ func announced() ([]*state, error) {
 		f := filepath.Join(dir, de.Name())
 		text, err := regular.Read(f, maxState)
 		s := &state{}
-		if err != nil || json.Unmarshal(text, s) != nil || s.file(dir) != f || !strings.HasPrefix(s.URL, "http://") && !strings.HasPrefix(s.URL, "https://") {
+		if err != nil || json.Unmarshal(text, s) != nil || s.file(dir) != f || !strings.HasPrefix(s.URL, "http://") && !strings.HasPrefix(s.URL, "https://") && !strings.HasPrefix(s.URL, unixPrefix) {
 			continue
 		}
 		if !alive(s.PID) {

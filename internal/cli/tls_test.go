@@ -33,8 +33,8 @@ func trusting(t *testing.T, file string, protocols ...string) *http.Client {
 	return &http.Client{Transport: tr}
 }
 
-// A server with a certificate of its own making is served to who trusts it, over both versions of HTTP and by WebSocket; programs of
-// this machine find it and know it again, agents are told to trust it; SIGHUP has it show another one, and keep what it has if
+// A server with a certificate of its own making is served to who trusts it, over both versions of HTTP and by WebSocket; programs
+// of this machine find it and know it again, agents are told to trust it; SIGHUP has it show another one, and keep what it has if
 // that is broken.
 func TestServeTLS(t *testing.T) {
 	dir := t.TempDir()
@@ -55,7 +55,8 @@ func TestServeTLS(t *testing.T) {
 		if err != nil || res.Proto != protocol || !bytes.Contains(body, []byte("message_stop")) {
 			t.Errorf("%s: %s %v %s", protocol, res.Proto, err, body)
 		}
-		// A WebSocket begins as a request of HTTP/1.1, for which a client that speaks HTTP/2 as well makes a connection of its own.
+		// A WebSocket begins as a request of HTTP/1.1, for which a client that speaks HTTP/2 as well makes another
+		// connection.
 		conn, _, err := websocket.Dial(t.Context(), p.url+"/v1/responses", &websocket.DialOptions{HTTPClient: c})
 		if err != nil {
 			t.Fatal(err)

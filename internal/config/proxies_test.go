@@ -24,6 +24,11 @@ func TestProxiesAndSeconds(t *testing.T) {
 		"--trusted-proxies=proxy.example": "is no address",
 		"--timeout=-1":                    "want a time such as 30s or 2m, or a number of seconds",
 		"--timeout=1e30":                  "want a time such as",
+		"--listen=unix:":                  "names no file",
+		"--listen=unix:@hearth":           "names no file",
+		"--listen=8080":                   "want unix:PATH or ADDRESS:PORT",
+		"--listen=127.0.0.1:65536":        "want unix:PATH or ADDRESS:PORT",
+		"--listen=127.0.0.1:http":         "want unix:PATH or ADDRESS:PORT",
 		"--rate-limit=-1":                 "want a whole number from 0",
 	} {
 		if _, _, err := load(t, nil, arg); err == nil || !strings.Contains(err.Error(), want) {

@@ -94,6 +94,28 @@ func list(p *[]string) *value[[]string] {
 	return &value[[]string]{p, "list", parse, func(l []string) string { return strings.Join(l, ",") }}
 }
 
+// socketList is a list of unix:PATH and ADDRESS:PORT.
+func socketList(p *[]string) *value[[]string] {
+	v := list(p)
+	plain := v.parse
+	v.parse = func(s string) ([]string, error) {
+		all, err := plain(s)
+		for _, x := range all {
+			path, unix := strings.CutPrefix(x, "unix:")
+			_, port, err := net.SplitHostPort(x)
+			n, notNumber := strconv.ParseUint(port, 10, 16)
+			switch {
+			case unix && (path == "" || strings.HasPrefix(path, "@")):
+				return nil, fmt.Errorf("%q names no file: want unix:/run/hearth/hearth.sock", x) // abstract ones are everybody's
+			case !unix && (err != nil || notNumber != nil || n > 65535):
+				return nil, fmt.Errorf("%q: want unix:PATH or ADDRESS:PORT", x)
+			}
+		}
+		return all, err
+	}
+	return v
+}
+
 func parseInt(lo, hi int) func(string) (int, error) {
 	return func(s string) (int, error) {
 		n, err := strconv.Atoi(s)

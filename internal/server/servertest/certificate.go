@@ -1,4 +1,5 @@
-// Package servertest has what tests of servers share.
+// Package servertest has what tests of several packages share that run a server: certificates of TLS, made when they are asked
+// for, and the settings of clients that trust them. Nothing but tests imports it.
 package servertest
 
 import (
