@@ -235,7 +235,8 @@ func secretly(t *testing.T, o Options, protocol string, f func(p *pipes, logged 
 }
 
 // A reply that takes longer than a write may, because the model takes so long, is sent all the same; so is a whole one that is
-// read slowly. Who does not read a stream holds the lock that its keep-alive waits for, and the time of the test would stand still.
+// read slowly. Who does not read a stream holds the lock that its keep-alive waits for, and the time of the test would stand
+// still.
 func TestTLSSlow(t *testing.T) {
 	for protocol := range protocols {
 		for _, body := range []string{messages, streamed} {
