@@ -24,8 +24,8 @@ const socketPathMax = 103
 // staleTimeout is how long whoever listens on a socket that is there has to answer.
 const staleTimeout = time.Second
 
-// openUnix listens on a Unix socket at path, which this account alone may use. One that nobody listens on any more, as a server that
-// was killed leaves it, gives way.
+// openUnix listens on a Unix socket at path, which this account alone may use. One that nobody listens on any more, as a server
+// that was killed leaves it, gives way.
 func openUnix(path string) (net.Listener, error) {
 	if len(path) > socketPathMax {
 		return nil, console.Hintf(fmt.Errorf("listen on unix:%s: the path has %d bytes, and that of a socket may have %d", path, len(path), socketPathMax),
