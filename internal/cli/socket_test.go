@@ -28,8 +28,8 @@ func stale(t *testing.T, path string) {
 	l.Close()
 }
 
-// A server on a Unix socket takes the place of one that was killed, lets nobody else in, counts its clients as one address, is found
-// by programs of this machine, and leaves nothing behind. One that answers keeps its place.
+// A server on a Unix socket takes the place of one that was killed, lets nobody else in, counts its clients as one address, is
+// found by programs of this machine, and leaves nothing behind. One that answers keeps its place.
 func TestServeUnix(t *testing.T) {
 	path, runtimeDir := filepath.Join(t.TempDir(), "s"), t.TempDir()
 	stale(t, path)
