@@ -57,7 +57,7 @@ func TestServeTLS(t *testing.T) {
 		}
 		// A WebSocket begins as a request of HTTP/1.1, for which a client that speaks HTTP/2 as well makes another
 		// connection.
-		conn, _, err := websocket.Dial(t.Context(), p.url+"/v1/responses", &websocket.DialOptions{HTTPClient: c})
+		conn, _, err := websocket.Dial(t.Context(), p.url+"/v1/responses", &websocket.DialOptions{HTTPClient: c}) //nolint:bodyclose // of an upgrade
 		if err != nil {
 			t.Fatal(err)
 		}
