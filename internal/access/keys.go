@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"hearth/internal/regular"
 )
@@ -143,6 +145,12 @@ func parseLine(line string) (*Key, error) {
 	}
 	if fields := strings.Fields(line); len(fields) > 1 || isSum(line) {
 		return namedKey(fields)
+	}
+	switch solid := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }; {
+	case !utf8.ValidString(line) || strings.ContainsFunc(line, unicode.IsControl): // no header could hold it
+		return nil, errors.New("want a key of letters, digits and signs; this is no text")
+	case !strings.ContainsFunc(line, solid), line[0] == '[' && line[len(line)-1] == ']': // else a brace would let everybody in who guesses it
+		return nil, errors.New("want a key, or a name, operator or user, and a key; a file of keys is no JSON or TOML")
 	}
 	k := PlainKey(line)
 	return &k, nil

@@ -99,6 +99,23 @@ func TestWords(t *testing.T) {
 	}
 }
 
+// TestOtherFiles: no line of a file in another format is taken for a key.
+func TestOtherFiles(t *testing.T) {
+	for text, want := range map[string]string{
+		"{\n": "line 1: want a key, or a name", "[keys]\n": "is no JSON or TOML", "# keys\n\n}": "line 3", "---": "is no JSON or TOML",
+		"\x7fELF\x01": "this is no text", "sk-\xff": "this is no text", "a\x00b": "this is no text",
+	} {
+		if keys, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %d keys, %v, want %q", text, len(keys), err, want)
+		}
+	}
+	for _, text := range []string{"sk-abc", "1", "sk_{a}", "ключ", "\ufeffsk-abc"} {
+		if keys, err := Parse(text); err != nil || len(keys) != 1 {
+			t.Errorf("%q: %d keys, %v", text, len(keys), err)
+		}
+	}
+}
+
 // Keys change while they are used, and a server that has asked for keys goes on asking when there are none left.
 func TestReplace(t *testing.T) {
 	a, b := PlainKey("a"), PlainKey("b")
