@@ -29,14 +29,17 @@ type certificate struct {
 
 // newCertificate reads the files of the settings; nil: there are none.
 func newCertificate(cfg *config.Config) (*certificate, error) {
-	for _, half := range [][3]string{{cfg.TLSCert, cfg.TLSKey, "tls-cert"}, {cfg.TLSKey, cfg.TLSCert, "tls-key"}} {
-		if other := map[string]string{"tls-cert": "tls-key", "tls-key": "tls-cert"}[half[2]]; half[0] != "" && half[1] == "" {
-			return nil, console.Hintf(fmt.Errorf("%s names %s, and there is no --%s", cfg.Origin(half[2]), regular.Clip(half[0]), other),
-				"TLS needs a certificate and its key: --%s FILE; both may be in one file", other)
-		}
+	alone := func(flag, file, other string) error {
+		return console.Hintf(fmt.Errorf("%s names %s, and there is no --%s", cfg.Origin(flag), regular.Clip(file), other),
+			"TLS needs a certificate and its key: --%s FILE; both may be in one file", other)
 	}
-	if cfg.TLSCert == "" {
+	switch {
+	case cfg.TLSCert == "" && cfg.TLSKey == "":
 		return nil, nil
+	case cfg.TLSKey == "":
+		return nil, alone("tls-cert", cfg.TLSCert, "tls-key")
+	case cfg.TLSCert == "":
+		return nil, alone("tls-key", cfg.TLSKey, "tls-cert")
 	}
 	c := &certificate{file: cfg.TLSCert, keyFile: cfg.TLSKey}
 	return c, c.load()
@@ -78,17 +81,18 @@ func unreadable(what, flag, file string, err error) error {
 
 // checkPEM tells what the files are instead of what they should be, where that is easily said.
 func (c *certificate) checkPEM(cert, key []byte) error {
-	switch types := blocks(cert); {
+	types, keyTypes := blocks(cert), blocks(key)
+	switch {
 	case len(types) == 0:
 		return console.Hintf(fmt.Errorf("the TLS certificate %s has nothing in PEM", regular.Clip(c.file)),
 			"it begins with -----BEGIN CERTIFICATE-----; from DER: openssl x509 -inform der -in FILE -out FILE.pem")
-	case !types["CERTIFICATE"] && len(blocks(key)) > 0 && blocks(key)["CERTIFICATE"]:
+	case !types["CERTIFICATE"] && keyTypes["CERTIFICATE"]:
 		return console.Hintf(fmt.Errorf("%s has no certificate, and %s has one", regular.Clip(c.file), regular.Clip(c.keyFile)), "--tls-cert and --tls-key are the wrong way round")
 	case !types["CERTIFICATE"]:
 		return console.Hintf(fmt.Errorf("the TLS certificate %s has no certificate", regular.Clip(c.file)), "--tls-cert takes the file that begins with -----BEGIN CERTIFICATE-----")
 	}
 	private, sealed := false, strings.Contains(string(key), "Proc-Type: 4,ENCRYPTED")
-	for kind := range blocks(key) {
+	for kind := range keyTypes {
 		private = private || strings.HasSuffix(kind, "PRIVATE KEY")
 		sealed = sealed || kind == "ENCRYPTED PRIVATE KEY"
 	}
@@ -143,14 +147,13 @@ func (c *certificate) names() []string {
 // warnings say for what clients will refuse it.
 func (c *certificate) warnings(now time.Time) (lines []string) {
 	leaf := c.get().Leaf
-	const day = time.DateOnly
 	switch {
 	case now.After(leaf.NotAfter):
-		lines = append(lines, fmt.Sprintf("the TLS certificate %s is valid until %s only, and clients refuse it: renew it, then SIGHUP has it read again", c.file, leaf.NotAfter.Format(day)))
+		lines = append(lines, fmt.Sprintf("the TLS certificate %s is valid until %s only, and clients refuse it: renew it, then SIGHUP has it read again", c.file, leaf.NotAfter.Format(time.DateOnly)))
 	case now.Before(leaf.NotBefore):
-		lines = append(lines, fmt.Sprintf("the TLS certificate %s is valid from %s on, and clients refuse it until then", c.file, leaf.NotBefore.Format(day)))
+		lines = append(lines, fmt.Sprintf("the TLS certificate %s is valid from %s on, and clients refuse it until then", c.file, leaf.NotBefore.Format(time.DateOnly)))
 	case leaf.NotAfter.Sub(now) < soon:
-		lines = append(lines, fmt.Sprintf("the TLS certificate %s is valid until %s only", c.file, leaf.NotAfter.Format(day)))
+		lines = append(lines, fmt.Sprintf("the TLS certificate %s is valid until %s only", c.file, leaf.NotAfter.Format(time.DateOnly)))
 	}
 	if len(c.names()) == 0 {
 		lines = append(lines, fmt.Sprintf("the TLS certificate %s is for no name or address (subjectAltName), and clients refuse it", c.file))

@@ -102,7 +102,7 @@ least that is accepted without --force.`, a.name, a.told, a.prompt, a.enough, a.
 			return err
 		}
 		if !cmd.Flags().Changed("listen") {
-			cfg.Listen = nil // here too
+			cfg.Listen = nil // nor are sockets of the file of settings its own
 		}
 		program, err := a.find(cmd.Context(), o)
 		if err != nil {

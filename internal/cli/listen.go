@@ -62,7 +62,7 @@ func listenOn(names []string) (ls []net.Listener, err error) {
 	}()
 	for _, name := range names {
 		var l net.Listener
-		if path, unix := strings.CutPrefix(name, "unix:"); unix {
+		if path, unix := strings.CutPrefix(name, unixPrefix); unix {
 			l, err = openUnix(absolute(path))
 		} else {
 			host, port, _ := net.SplitHostPort(name) // it was checked
@@ -129,16 +129,12 @@ func (s *sockets) set(o *server.Options) {
 // describe notes how programs of this machine reach the server. What listens on every address listens on those of IPv4 too,
 // whichever of the two wildcards it was given: so does net.Listen.
 func (s *sockets) describe(to *state) {
-	a, ok := s.listeners[0].Addr().(*net.TCPAddr)
-	for _, l := range s.listeners { // which agents can call
-		if !ok {
-			a, ok = l.Addr().(*net.TCPAddr)
-		}
-	}
-	if !ok {
+	on := slices.IndexFunc(s.listeners, func(l net.Listener) bool { return l.Addr().Network() == "tcp" }) // which agents can call
+	if on < 0 {
 		to.URL = unixURL(s.listeners[0].Addr())
 		return
 	}
+	a := s.listeners[on].Addr().(*net.TCPAddr)
 	ip := a.IP.String()
 	if a.IP.IsUnspecified() {
 		ip = "127.0.0.1"

@@ -52,6 +52,11 @@ func (s *state) client() *http.Client {
 	return &http.Client{Transport: t}
 }
 
+// callable reports a URL that client can ask.
+func (s *state) callable() bool {
+	return slices.ContainsFunc([]string{"http://", "https://", unixPrefix}, func(p string) bool { return strings.HasPrefix(s.URL, p) })
+}
+
 // base is what the paths of requests stand behind.
 func (s *state) base() string {
 	if strings.HasPrefix(s.URL, unixPrefix) {
@@ -134,7 +139,7 @@ func announced() ([]*state, error) {
 		f := filepath.Join(dir, de.Name())
 		text, err := regular.Read(f, maxState)
 		s := &state{}
-		if err != nil || json.Unmarshal(text, s) != nil || s.file(dir) != f || !strings.HasPrefix(s.URL, "http://") && !strings.HasPrefix(s.URL, "https://") && !strings.HasPrefix(s.URL, unixPrefix) {
+		if err != nil || json.Unmarshal(text, s) != nil || s.file(dir) != f || !s.callable() {
 			continue
 		}
 		if !alive(s.PID) {

@@ -27,7 +27,7 @@ const (
 )
 
 // I16Cache reports heads whose keys, or values, are best kept in CacheI16: their widths are such that routines take them, on a
-// processor that multiplies pairs of 16-bit numbers in vectors of 32, but bfloat16 ones not as fast.
+// processor that multiplies pairs of 16-bit numbers in vectors, but bfloat16 ones not as fast.
 func I16Cache(width int) bool { return hasI16() && i16Width(width) }
 
 func i16Width(width int) bool { return width%i16Columns == 0 && width <= i16Widest }

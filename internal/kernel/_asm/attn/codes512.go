@@ -173,9 +173,14 @@ func (a *asm) codeQuery() {
 }
 
 // fetchLines fetches some lines at R13, up to R15.
-func (a *asm) fetchLines(n int) {
+func (a *asm) fetchLines(n int) { a.prefetch("PREFETCHT0", n) }
+
+// fetchFurther is fetchLines to the second cache.
+func (a *asm) fetchFurther(n int) { a.prefetch("PREFETCHT1", n) }
+
+func (a *asm) prefetch(hint string, n int) {
 	for i := range n {
-		a.o("PREFETCHT0 %d(R13)", 64*i)
+		a.o("%s %d(R13)", hint, 64*i)
 	}
 	a.o("ADDQ $%d, R13", 64*n)
 	a.o("CMPQ R13, R15")

@@ -54,16 +54,6 @@ func (a *asm) i16Attention512() {
 	}
 }
 
-// fetchFurther is fetchLines to the second cache.
-func (a *asm) fetchFurther(n int) {
-	for i := range n {
-		a.o("PREFETCHT1 %d(R13)", 64*i)
-	}
-	a.o("ADDQ $%d, R13", 64*n)
-	a.o("CMPQ R13, R15")
-	a.o("CMOVQHI R15, R13")
-}
-
 // i16Steps reads the steps of 64 rows, each of which follows its numbers.
 func (a *asm) i16Steps() {
 	a.text("attnI16StepsAVX512", "i16Args")
