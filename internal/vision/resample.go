@@ -1,0 +1,220 @@
+package vision
+
+import (
+	"context"
+	"math"
+)
+
+// filter is a kernel of resampling: zero outside -support … support.
+type filter struct {
+	support float64
+	at      func(x float64) float64
+}
+
+// filters are Pillow's, by the numbers that a preprocessor_config.json has in "resample".
+var filters = map[int]filter{
+	1: {3, lanczos},
+	2: {1, bilinear},
+	3: {2, bicubic},
+}
+
+func bilinear(x float64) float64 { return max(0, 1-math.Abs(x)) }
+
+func bicubic(x float64) float64 {
+	const a = -0.5
+	switch x = math.Abs(x); {
+	case x < 1:
+		return float64(float64(float64((a+2)*x)-(a+3))*x)*x + 1
+	case x < 2:
+		return float64((float64((float64((x-5)*x)+8)*x) - 4) * a)
+	}
+	return 0
+}
+
+func lanczos(x float64) float64 {
+	sinc := func(x float64) float64 {
+		if x == 0 {
+			return 1
+		}
+		x *= math.Pi
+		return math.Sin(x) / x
+	}
+	if x < -3 || x >= 3 {
+		return 0
+	}
+	return sinc(x) * sinc(x/3)
+}
+
+// fraction is the bits after the point of a weight. Pillow has 22: a sum of weights times bytes stays within an int32.
+const fraction = 32 - 8 - 2
+
+// taps are the weights by which the samples of a line become those of another length: out[i] is the sum of
+// weights[i*most+j] * in[first[i]+j] for j < count[i].
+type taps struct {
+	first, count []int
+	weights      []int32
+	most         int
+}
+
+// newTaps computes them as Pillow's Resample.c does: where the line shrinks, the kernel grows, which is its antialiasing.
+func newTaps(in, out int, f filter) *taps {
+	scale := float64(in) / float64(out)
+	grown := max(scale, 1)
+	support := f.support * grown
+	most := int(math.Ceil(support))*2 + 1
+	t := &taps{make([]int, out), make([]int, out), make([]int32, out*most), most}
+	k := make([]float64, most)
+	for i := range out {
+		center := (float64(i) + 0.5) * scale
+		first := max(int(center-support+0.5), 0)
+		n := min(int(center+support+0.5), in) - first
+		sum := 0.0
+		for j := range n {
+			k[j] = f.at((float64(j+first) - center + 0.5) * (1 / grown))
+			sum += k[j]
+		}
+		for j := range n {
+			w := k[j]
+			if sum != 0 {
+				w /= sum
+			}
+			t.weights[i*most+j] = int32(math.Copysign(0.5, w) + float64(w*(1<<fraction)))
+		}
+		t.first[i], t.count[i] = first, n
+	}
+	return t
+}
+
+// Two samples of 8 bits share a word, 32 bits apart, and are multiplied by a weight at once. Weights are signed and so are
+// the sums; a negative low half borrows from the high one, which high gives back.
+
+const halves = 1<<(fraction-1) | 1<<(fraction-1+32) // 0.5 for both: sums are rounded
+
+func low(sum uint64) int32  { return int32(sum) }
+func high(sum uint64) int32 { return int32((sum - uint64(int64(int32(sum)))) >> 32) }
+
+// byteOf is the whole part of a sum, kept to 0 … 255.
+func byteOf(sum int32) uint8 {
+	v := sum >> fraction
+	if uint32(v) > 255 {
+		return uint8(^(v >> 31))
+	}
+	return uint8(v)
+}
+
+// resize is r in another size, to the bit as Pillow's Image.resize makes it of an RGB image: first across, then down, with
+// 8 bits between.
+func (r *Raster) resize(ctx context.Context, w, h int, f filter) (*Raster, error) {
+	var err error
+	if w != r.Width {
+		if r, err = r.across(ctx, newTaps(r.Width, w, f)); err != nil {
+			return nil, err
+		}
+	}
+	if h != r.Height {
+		return r.down(ctx, newTaps(r.Height, h, f))
+	}
+	return r, ctx.Err()
+}
+
+// across resizes rows, two at a time: their samples share the words.
+func (r *Raster) across(ctx context.Context, t *taps) (*Raster, error) {
+	out := newRaster(len(t.first), r.Height)
+	const rows = 16 // of a worker's turn
+	err := share(ctx, (r.Height+rows-1)/rows, func(i int) {
+		words := make([]uint64, 3*r.Width)
+		for y := i * rows; y < min((i+1)*rows, r.Height); y += 2 {
+			other := min(y+1, r.Height-1)
+			a, b := r.row(y), r.row(other)
+			b = b[:len(a)]
+			words := words[:len(a)]
+			for j := range a {
+				words[j] = uint64(a[j]) | uint64(b[j])<<32
+			}
+			t.across(out.row(y), out.row(other), words)
+		}
+	})
+	return out, err
+}
+
+func (t *taps) across(a, b []byte, words []uint64) {
+	for x, first := range t.first {
+		weights := t.weights[x*t.most : x*t.most+t.count[x]]
+		in := words[3*first : 3*(first+len(weights))]
+		red, green, blue := uint64(halves), uint64(halves), uint64(halves)
+		for _, k := range weights {
+			if len(in) < 3 {
+				break
+			}
+			w := uint64(int64(k))
+			red += in[0] * w
+			green += in[1] * w
+			blue += in[2] * w
+			in = in[3:]
+		}
+		pa, pb := a[3*x:3*x+3:3*x+3], b[3*x:3*x+3:3*x+3]
+		pa[0], pa[1], pa[2] = byteOf(low(red)), byteOf(low(green)), byteOf(low(blue))
+		pb[0], pb[1], pb[2] = byteOf(high(red)), byteOf(high(green)), byteOf(high(blue))
+	}
+}
+
+// down resizes columns. A strip of them is taken from top to bottom; its samples in the left half share words with those in
+// the right. What the taps of one row need of the rows above stays, as words, in a ring.
+func (r *Raster) down(ctx context.Context, t *taps) (*Raster, error) {
+	out := newRaster(r.Width, len(t.first))
+	line := 3 * r.Width
+	const half = 512 // bytes: few enough that the ring stays in the cache, many enough that rows are read in long runs
+	err := share(ctx, (line+2*half-1)/(2*half), func(i int) {
+		at := 2 * half * i
+		n := min(2*half, line-at)
+		m := (n + 1) / 2
+		ring := make([]uint64, t.most*half)
+		sums := make([]uint64, m)
+		have := 0 // rows of r that have been in the ring
+		for y, first := range t.first {
+			weights := t.weights[y*t.most : y*t.most+t.count[y]]
+			for have = max(have, first); have < first+len(weights); have++ {
+				in := r.Pix[line*have+at : line*have+at+n]
+				words := ring[have%t.most*half:][:m]
+				left, right := in[:m], in[m:]
+				for j, v := range right {
+					words[j] = uint64(left[j]) | uint64(v)<<32
+				}
+				if len(right) < m {
+					words[m-1] = uint64(left[m-1])
+				}
+			}
+			for j := range sums {
+				sums[j] = halves
+			}
+			row := func(j int) []uint64 { return ring[(first+j)%t.most*half:][:m] }
+			j := 0
+			for ; j+4 <= len(weights); j += 4 {
+				add4(sums, row(j), row(j+1), row(j+2), row(j+3), weights[j:j+4])
+			}
+			for ; j < len(weights); j++ {
+				w := uint64(int64(weights[j]))
+				for l, v := range row(j) {
+					sums[l] += v * w
+				}
+			}
+			to := out.Pix[line*y+at : line*y+at+n]
+			left, right := to[:m], to[m:]
+			for l, s := range sums[:len(right)] {
+				left[l], right[l] = byteOf(low(s)), byteOf(high(s))
+			}
+			if len(right) < m {
+				left[m-1] = byteOf(low(sums[m-1]))
+			}
+		}
+	})
+	return out, err
+}
+
+func add4(sums, a, b, c, d []uint64, weights []int32) {
+	w0, w1, w2, w3 := uint64(int64(weights[0])), uint64(int64(weights[1])), uint64(int64(weights[2])), uint64(int64(weights[3]))
+	a, b, c, d = a[:len(sums)], b[:len(sums)], c[:len(sums)], d[:len(sums)]
+	for i := range sums {
+		sums[i] += a[i]*w0 + b[i]*w1 + c[i]*w2 + d[i]*w3
+	}
+}
