@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -121,8 +122,14 @@ func TestPreparedAsTransformers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			exact, refused := 0, 0
+			exact, refused, all, off := 0, 0, 0, 0
 			for name, want := range g.Images {
+				// Tens of megapixels for each picture: some do, where time is short.
+				if strings.HasPrefix(kind, "smolvlm") || strings.HasPrefix(kind, "idefics3") || kind == "gemma3_crops" {
+					if testing.Short() && !strings.HasPrefix(name, "t") && !strings.HasPrefix(name, "screen") {
+						continue
+					}
+				}
 				r := rasters[name]
 				if r == nil {
 					if r, err = Decode(t.Context(), imageFile(t, name), DefaultLimits()); err != nil {
@@ -156,8 +163,12 @@ func TestPreparedAsTransformers(t *testing.T) {
 					exact++
 				} else if want.Samples == "" {
 					t.Errorf("%s: other pixels", name)
-				} else if n, beyond, worst := far(t, bytes, want.Samples, 2); beyond*1000 > n {
-					t.Errorf("%s: %d of %d samples are further than 2, at most %d", name, beyond, n, worst)
+				} else {
+					n, beyond, worst := far(t, bytes, want.Samples, 2)
+					all, off = all+n, off+beyond
+					if worst > 6 {
+						t.Errorf("%s: a sample is %d off", name, worst)
+					}
 				}
 				b, err := base64.StdEncoding.DecodeString(want.Floats)
 				if err != nil {
@@ -170,7 +181,10 @@ func TestPreparedAsTransformers(t *testing.T) {
 					}
 				}
 			}
-			t.Logf("%d of %d pictures to the bit, %d refused by both", exact, len(g.Images), refused)
+			if off*1000 > all {
+				t.Errorf("%d of %d samples of lossy pictures are further than 2", off, all)
+			}
+			t.Logf("%d of %d pictures to the bit, %d refused by both; of %d samples of the others %d further than 2", exact, len(g.Images), refused, all, off)
 		})
 	}
 }
@@ -187,14 +201,16 @@ func patchesOf(p *Picture) (floats []float32, bytes []byte) {
 		floats = append(floats, f...)
 	}
 	bytes = make([]byte, len(floats))
-	plane := p.proc.temporal * p.proc.patch * p.proc.patch
-	for i, v := range floats {
-		c := i % 3
-		if p.proc.planes {
-			c = i % (3 * plane) / plane
+	run := 1 // of floats of one channel
+	if p.proc.planes {
+		run = p.proc.temporal * p.proc.patch * p.proc.patch
+	}
+	for i := 0; i < len(floats); i += run {
+		table := &p.proc.table[i/run%3]
+		zero, scale := table[0], 255/(table[255]-table[0])
+		for j, v := range floats[i : i+run] {
+			bytes[i+j] = uint8((v-zero)*scale + 0.5)
 		}
-		table := &p.proc.table[c]
-		bytes[i] = uint8(math.Round(float64(v-table[0]) / float64(table[255]-table[0]) * 255))
 	}
 	return floats, bytes
 }

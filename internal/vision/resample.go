@@ -102,19 +102,33 @@ func byteOf(sum int32) uint8 {
 	return uint8(v)
 }
 
-// resize is r in another size, to the bit as Pillow's Image.resize makes it of an RGB image: first across, then down, with
-// 8 bits between.
+// resize is r in another size, to the bit as Pillow's Image.resize makes it of an RGB image: across and down, with 8 bits
+// between. Which comes first shows in a picture's last bits.
 func (r *Raster) resize(ctx context.Context, w, h int, f filter) (*Raster, error) {
-	var err error
-	if w != r.Width {
-		if r, err = r.across(ctx, newTaps(r.Width, w, f)); err != nil {
+	across := func(r *Raster) (*Raster, error) {
+		if w == r.Width {
+			return r, ctx.Err()
+		}
+		return r.across(ctx, newTaps(r.Width, w, f))
+	}
+	down := func(r *Raster) (*Raster, error) {
+		if h == r.Height {
+			return r, ctx.Err()
+		}
+		return r.down(ctx, newTaps(r.Height, h, f))
+	}
+	// Pillow 13 goes down first where that takes away much more lines than going across takes columns; before, it never did.
+	passes := []func(*Raster) (*Raster, error){across, down}
+	if less := r.Height - h; less > 0 && less > 2*(r.Width-w) {
+		passes = []func(*Raster) (*Raster, error){down, across}
+	}
+	for _, pass := range passes {
+		var err error
+		if r, err = pass(r); err != nil {
 			return nil, err
 		}
 	}
-	if h != r.Height {
-		return r.down(ctx, newTaps(r.Height, h, f))
-	}
-	return r, ctx.Err()
+	return r, nil
 }
 
 // across resizes rows, two at a time: their samples share the words.
