@@ -66,7 +66,7 @@ var layers = map[string][]string{
 
 	"chat": {}, "chat/chattest": {"chat"}, "jinja": {}, "tokenizer": {"regular", "jsonc"}, "jsonc": {}, "grammar": {}, "grammar/regex": {"grammar", "grammar/notation"}, "grammar/jsonschema": {"grammar", "grammar/regex", "schema"}, "grammar/notation": {"grammar"},
 	"grammar/gbnf": {"grammar", "grammar/notation"}, "grammar/lark": {"grammar", "grammar/notation", "grammar/regex"}, "grammar/notation/notationtest": {"grammar", "grammar/notation", "demo", "tokenizer"}, "schema": {}, "sample": {}, "kv": {"retention"}, "retention": {}, "quant": {}, "safetensors": {"regular"},
-	"budget": {}, "sysmem": {}, "watchdog": {}, "config": {"access", "chat", "regular"}, "console": {}, "hub": {"regular"}, "hub/hubtest": {}, "demo": {}, "metrics": {}, "regular": {},
+	"budget": {}, "sysmem": {}, "watchdog": {}, "config": {"access", "chat", "regular"}, "console": {}, "hub": {"regular"}, "hub/hubtest": {}, "demo": {}, "metrics": {}, "regular": {}, "vision": {},
 }
 
 // modules are the third-party modules the program and its tests may use, with the reason for each. A module that is
@@ -82,6 +82,7 @@ var modules = map[string]string{
 	"github.com/modelcontextprotocol/go-sdk": "MCP's official SDK, for the client side of its transports and versions; it brings jsonschema-go, oauth2 and a JSON decoder, all without cgo",
 	"modernc.org/sqlite":                     "stored responses: a real database that survives kill -9, without cgo; a key-value file would leave chains, owners and expiry to us",
 	"github.com/prometheus/client_golang":    "/metrics: Prometheus' own client, whose format, escapes and process figures scrapers were tested with",
+	"golang.org/x/image":                     "decodes WebP, BMP and TIFF, which the standard library does not; the Go project's own, without cgo",
 	"golang.org/x/text":                      "Unicode normal forms of tokenizer files",
 	"golang.org/x/sys":                       "mmap, madvise, CPU features, file locks, free disk space",
 	"golang.org/x/term":                      "terminal detection and width",

@@ -36,8 +36,8 @@ func (r reader) Read(p []byte) (int, error) {
 	if err := r.ctx.Err(); err != nil {
 		return 0, err
 	}
-	const most = 64 << 10 // so that it asks often
-	return r.Reader.Read(p[:min(len(p), most)])
+	const part = 64 << 10 // so that it asks often
+	return r.Reader.Read(p[:min(len(p), part)])
 }
 
 func (r reader) ReadAt(p []byte, at int64) (int, error) {

@@ -56,13 +56,13 @@ func toLongest(w, h, longest int) (int, int) {
 		w += w % 2
 	}
 	w, h = max(w, 1), max(h, 1)
-	const most = 4096
+	const ceiling = 4096
 	ratio = float64(w) / float64(h)
 	switch {
-	case w >= h && w > most:
-		w, h = most, int(most/ratio)
-	case h > w && h > most:
-		w, h = int(most*ratio), most
+	case w >= h && w > ceiling:
+		w, h = ceiling, int(ceiling/ratio)
+	case h > w && h > ceiling:
+		w, h = int(ceiling*ratio), ceiling
 	}
 	return max(w, 1), max(h, 1)
 }

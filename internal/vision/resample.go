@@ -2,6 +2,7 @@ package vision
 
 import (
 	"context"
+	"encoding/binary"
 	"math"
 )
 
@@ -91,7 +92,7 @@ func newTaps(in, out int, f filter) *taps {
 const halves = 1<<(fraction-1) | 1<<(fraction-1+32) // 0.5 for both: sums are rounded
 
 func low(sum uint64) int32  { return int32(sum) }
-func high(sum uint64) int32 { return int32((sum - uint64(int64(int32(sum)))) >> 32) }
+func high(sum uint64) int32 { return int32((sum + 1<<31) >> 32) }
 
 // byteOf is the whole part of a sum, kept to 0 … 255.
 func byteOf(sum int32) uint8 {
@@ -156,15 +157,17 @@ func (t *taps) across(a, b []byte, words []uint64) {
 		weights := t.weights[x*t.most : x*t.most+t.count[x]]
 		in := words[3*first : 3*(first+len(weights))]
 		red, green, blue := uint64(halves), uint64(halves), uint64(halves)
-		for _, k := range weights {
-			if len(in) < 3 {
-				break
-			}
-			w := uint64(int64(k))
+		for ; len(weights) >= 2 && len(in) >= 6; weights, in = weights[2:], in[6:] {
+			w, v := uint64(int64(weights[0])), uint64(int64(weights[1]))
+			red += in[0]*w + in[3]*v
+			green += in[1]*w + in[4]*v
+			blue += in[2]*w + in[5]*v
+		}
+		if len(weights) > 0 && len(in) >= 3 {
+			w := uint64(int64(weights[0]))
 			red += in[0] * w
 			green += in[1] * w
 			blue += in[2] * w
-			in = in[3:]
 		}
 		pa, pb := a[3*x:3*x+3:3*x+3], b[3*x:3*x+3:3*x+3]
 		pa[0], pa[1], pa[2] = byteOf(low(red)), byteOf(low(green)), byteOf(low(blue))
@@ -172,57 +175,107 @@ func (t *taps) across(a, b []byte, words []uint64) {
 	}
 }
 
-// down resizes columns. A strip of them is taken from top to bottom; its samples in the left half share words with those in
-// the right. What the taps of one row need of the rows above stays, as words, in a ring.
+// down resizes columns. A strip of them is taken from top to bottom. What the taps of one row need of the rows above stays, as
+// words, in a ring. Of eight bytes each of the first four shares a word with the one four behind it, so that a shift and a mask
+// make the words.
 func (r *Raster) down(ctx context.Context, t *taps) (*Raster, error) {
 	out := newRaster(r.Width, len(t.first))
 	line := 3 * r.Width
-	const half = 512 // bytes: few enough that the ring stays in the cache, many enough that rows are read in long runs
-	err := share(ctx, (line+2*half-1)/(2*half), func(i int) {
-		at := 2 * half * i
-		n := min(2*half, line-at)
-		m := (n + 1) / 2
-		ring := make([]uint64, t.most*half)
+	const strip = 1024 // bytes: few enough that the ring stays in the cache, many enough that rows are read in long runs
+	err := share(ctx, (line+strip-1)/strip, func(i int) {
+		at := strip * i
+		n := min(strip, line-at)
+		m := (n + 7) / 8 * 4 // words
+		ring := make([]uint64, t.most*m)
 		sums := make([]uint64, m)
-		have := 0 // rows of r that have been in the ring
+		padded := make([]byte, 2*m) // a strip's bytes, where they are not a multiple of eight
+		have := 0                   // rows of r that have been in the ring
 		for y, first := range t.first {
 			weights := t.weights[y*t.most : y*t.most+t.count[y]]
 			for have = max(have, first); have < first+len(weights); have++ {
 				in := r.Pix[line*have+at : line*have+at+n]
-				words := ring[have%t.most*half:][:m]
-				left, right := in[:m], in[m:]
-				for j, v := range right {
-					words[j] = uint64(left[j]) | uint64(v)<<32
+				if len(in) < len(padded) {
+					copy(padded, in)
+					in = padded
 				}
-				if len(right) < m {
-					words[m-1] = uint64(left[m-1])
+				toWords(ring[have%t.most*m:][:m], in)
+			}
+			row := func(j int) []uint64 { return ring[(first+min(j, len(weights)-1))%t.most*m:][:m] }
+			// The last six rows are summed when the bytes are made. Of fewer, the last one comes again, with a weight of zero.
+			from := 0
+			if len(weights) > 6 {
+				for j := range sums {
+					sums[j] = halves
+				}
+				for ; len(weights)-from > 6; from += 4 {
+					add4(sums, row(from), row(from+1), row(from+2), row(from+3), weights[from:from+4])
 				}
 			}
-			for j := range sums {
-				sums[j] = halves
-			}
-			row := func(j int) []uint64 { return ring[(first+j)%t.most*half:][:m] }
-			j := 0
-			for ; j+4 <= len(weights); j += 4 {
-				add4(sums, row(j), row(j+1), row(j+2), row(j+3), weights[j:j+4])
-			}
-			for ; j < len(weights); j++ {
-				w := uint64(int64(weights[j]))
-				for l, v := range row(j) {
-					sums[l] += v * w
+			var w [6]uint64
+			var rows [6][]uint64
+			for j := range w {
+				rows[j] = row(from + j)
+				if from+j < len(weights) {
+					w[j] = uint64(int64(weights[from+j]))
 				}
 			}
 			to := out.Pix[line*y+at : line*y+at+n]
-			left, right := to[:m], to[m:]
-			for l, s := range sums[:len(right)] {
-				left[l], right[l] = byteOf(low(s)), byteOf(high(s))
+			full := to
+			if len(to) < len(padded) {
+				full = padded
 			}
-			if len(right) < m {
-				left[m-1] = byteOf(low(sums[m-1]))
+			if from > 0 {
+				finish(full, sums, &rows, &w)
+			} else {
+				finish(full, nil, &rows, &w)
+			}
+			if len(to) < len(padded) {
+				copy(to, padded)
 			}
 		}
 	})
 	return out, err
+}
+
+// toWords makes words of bytes, four of eight.
+func toWords(words []uint64, in []byte) {
+	const mask = 0xff<<32 | 0xff
+	for ; len(in) >= 8 && len(words) >= 4; in, words = in[8:], words[4:] {
+		v := binary.LittleEndian.Uint64(in)
+		words[0], words[1], words[2], words[3] = v&mask, v>>8&mask, v>>16&mask, v>>24&mask
+	}
+}
+
+// finish adds six rows to the sums, or to halves alone, and makes the bytes: eight of four words.
+func finish(to []byte, sums []uint64, rows *[6][]uint64, w *[6]uint64) {
+	n := len(to) / 2
+	a, b, c, d, e, f := rows[0][:n], rows[1][:n], rows[2][:n], rows[3][:n], rows[4][:n], rows[5][:n]
+	w0, w1, w2, w3, w4, w5 := w[0], w[1], w[2], w[3], w[4], w[5]
+	if w5 == 0 && sums == nil { // most pictures that keep about their size
+		for i := 0; i+4 <= n; i += 4 {
+			var v uint64
+			for j := i; j < i+4; j++ {
+				s := a[j]*w0 + b[j]*w1 + c[j]*w2 + d[j]*w3 + e[j]*w4 + halves
+				v = v>>8 | uint64(byteOf(low(s)))<<24 | uint64(byteOf(high(s)))<<56
+			}
+			binary.LittleEndian.PutUint64(to[2*i:], v)
+		}
+		return
+	}
+	for i := 0; i+4 <= n; i += 4 {
+		var v uint64
+		for j := i; j < i+4; j++ {
+			s := a[j]*w0 + b[j]*w1 + c[j]*w2 + d[j]*w3 + e[j]*w4 + halves
+			if w5 != 0 {
+				s += f[j] * w5
+			}
+			if sums != nil {
+				s += sums[j] - halves
+			}
+			v = v>>8 | uint64(byteOf(low(s)))<<24 | uint64(byteOf(high(s)))<<56
+		}
+		binary.LittleEndian.PutUint64(to[2*i:], v)
+	}
 }
 
 func add4(sums, a, b, c, d []uint64, weights []int32) {
