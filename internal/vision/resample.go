@@ -86,23 +86,6 @@ func newTaps(in, out int, f filter) *taps {
 	return t
 }
 
-// Two samples of 8 bits share a word, 32 bits apart, and are multiplied by a weight at once. Weights are signed and so are
-// the sums; a negative low half borrows from the high one, which high gives back.
-
-const halves = 1<<(fraction-1) | 1<<(fraction-1+32) // 0.5 for both: sums are rounded
-
-func low(sum uint64) int32  { return int32(sum) }
-func high(sum uint64) int32 { return int32((sum + 1<<31) >> 32) }
-
-// byteOf is the whole part of a sum, kept to 0 … 255.
-func byteOf(sum int32) uint8 {
-	v := sum >> fraction
-	if uint32(v) > 255 {
-		return uint8(^(v >> 31))
-	}
-	return uint8(v)
-}
-
 // resize is r in another size, to the bit as Pillow's Image.resize makes it of an RGB image: across and down, with 8 bits
 // between. Which comes first shows in a picture's last bits.
 func (r *Raster) resize(ctx context.Context, w, h int, f filter) (*Raster, error) {
@@ -132,156 +115,126 @@ func (r *Raster) resize(ctx context.Context, w, h int, f filter) (*Raster, error
 	return r, nil
 }
 
-// across resizes rows, two at a time: their samples share the words.
-func (r *Raster) across(ctx context.Context, t *taps) (*Raster, error) {
-	out := newRaster(len(t.first), r.Height)
-	const rows = 16 // of a worker's turn
-	err := share(ctx, (r.Height+rows-1)/rows, func(i int) {
-		words := make([]uint64, 3*r.Width)
-		for y := i * rows; y < min((i+1)*rows, r.Height); y += 2 {
-			other := min(y+1, r.Height-1)
-			a, b := r.row(y), r.row(other)
-			b = b[:len(a)]
-			words := words[:len(a)]
-			for j := range a {
-				words[j] = uint64(a[j]) | uint64(b[j])<<32
-			}
-			t.across(out.row(y), out.row(other), words)
-		}
-	})
-	return out, err
-}
-
-func (t *taps) across(a, b []byte, words []uint64) {
-	for x, first := range t.first {
-		weights := t.weights[x*t.most : x*t.most+t.count[x]]
-		in := words[3*first : 3*(first+len(weights))]
-		red, green, blue := uint64(halves), uint64(halves), uint64(halves)
-		for ; len(weights) >= 2 && len(in) >= 6; weights, in = weights[2:], in[6:] {
-			w, v := uint64(int64(weights[0])), uint64(int64(weights[1]))
-			red += in[0]*w + in[3]*v
-			green += in[1]*w + in[4]*v
-			blue += in[2]*w + in[5]*v
-		}
-		if len(weights) > 0 && len(in) >= 3 {
-			w := uint64(int64(weights[0]))
-			red += in[0] * w
-			green += in[1] * w
-			blue += in[2] * w
-		}
-		pa, pb := a[3*x:3*x+3:3*x+3], b[3*x:3*x+3:3*x+3]
-		pa[0], pa[1], pa[2] = byteOf(low(red)), byteOf(low(green)), byteOf(low(blue))
-		pb[0], pb[1], pb[2] = byteOf(high(red)), byteOf(high(green)), byteOf(high(blue))
-	}
-}
-
-// down resizes columns. A strip of them is taken from top to bottom. What the taps of one row need of the rows above stays, as
-// words, in a ring. Of eight bytes each of the first four shares a word with the one four behind it, so that a shift and a mask
-// make the words.
+// down resizes columns, a strip of rows at a time.
 func (r *Raster) down(ctx context.Context, t *taps) (*Raster, error) {
 	out := newRaster(r.Width, len(t.first))
 	line := 3 * r.Width
-	const strip = 1024 // bytes: few enough that the ring stays in the cache, many enough that rows are read in long runs
-	err := share(ctx, (line+strip-1)/strip, func(i int) {
-		at := strip * i
-		n := min(strip, line-at)
-		m := (n + 7) / 8 * 4 // words
-		ring := make([]uint64, t.most*m)
-		sums := make([]uint64, m)
-		padded := make([]byte, 2*m) // a strip's bytes, where they are not a multiple of eight
-		have := 0                   // rows of r that have been in the ring
-		for y, first := range t.first {
-			weights := t.weights[y*t.most : y*t.most+t.count[y]]
-			for have = max(have, first); have < first+len(weights); have++ {
-				in := r.Pix[line*have+at : line*have+at+n]
-				if len(in) < len(padded) {
-					copy(padded, in)
-					in = padded
-				}
-				toWords(ring[have%t.most*m:][:m], in)
-			}
-			row := func(j int) []uint64 { return ring[(first+min(j, len(weights)-1))%t.most*m:][:m] }
-			// The last six rows are summed when the bytes are made. Of fewer, the last one comes again, with a weight of zero.
-			from := 0
-			if len(weights) > 6 {
-				for j := range sums {
-					sums[j] = halves
-				}
-				for ; len(weights)-from > 6; from += 4 {
-					add4(sums, row(from), row(from+1), row(from+2), row(from+3), weights[from:from+4])
-				}
-			}
-			var w [6]uint64
-			var rows [6][]uint64
-			for j := range w {
-				rows[j] = row(from + j)
-				if from+j < len(weights) {
-					w[j] = uint64(int64(weights[from+j]))
-				}
-			}
-			to := out.Pix[line*y+at : line*y+at+n]
-			full := to
-			if len(to) < len(padded) {
-				full = padded
-			}
-			if from > 0 {
-				finish(full, sums, &rows, &w)
-			} else {
-				finish(full, nil, &rows, &w)
-			}
-			if len(to) < len(padded) {
-				copy(to, padded)
-			}
+	const rows = 16
+	err := share(ctx, (out.Height+rows-1)/rows, func(i int) {
+		for y := i * rows; y < min((i+1)*rows, out.Height); y++ {
+			weigh(out.row(y), r.Pix[line*t.first[y]:], line, t.weights[y*t.most:y*t.most+t.count[y]])
 		}
 	})
 	return out, err
 }
 
-// toWords makes words of bytes, four of eight.
-func toWords(words []uint64, in []byte) {
-	const mask = 0xff<<32 | 0xff
-	for ; len(in) >= 8 && len(words) >= 4; in, words = in[8:], words[4:] {
-		v := binary.LittleEndian.Uint64(in)
-		words[0], words[1], words[2], words[3] = v&mask, v>>8&mask, v>>16&mask, v>>24&mask
-	}
+// across resizes rows: a strip of them is laid on its side, so that its columns are weighed as rows are.
+func (r *Raster) across(ctx context.Context, t *taps) (*Raster, error) {
+	out := newRaster(len(t.first), r.Height)
+	const rows = 32
+	err := share(ctx, (r.Height+rows-1)/rows, func(i int) {
+		n := min(rows, r.Height-i*rows)
+		in, aside := 3*r.Width, 3*out.Width
+		columns := make([]byte, (in+7)/8*8*rows)
+		transpose(columns, rows, r.Pix[i*rows*in:], in, n, in)
+		weighed := make([]byte, (aside+7)/8*8*rows)
+		for x, first := range t.first {
+			weights := t.weights[x*t.most : x*t.most+t.count[x]]
+			for c := range 3 {
+				weigh(weighed[(3*x+c)*rows:][:rows], columns[(3*first+c)*rows:], 3*rows, weights)
+			}
+		}
+		transpose(out.Pix[i*rows*aside:], aside, weighed, rows, aside, n)
+	})
+	return out, err
 }
 
-// finish adds six rows to the sums, or to halves alone, and makes the bytes: eight of four words.
-func finish(to []byte, sums []uint64, rows *[6][]uint64, w *[6]uint64) {
-	n := len(to) / 2
-	a, b, c, d, e, f := rows[0][:n], rows[1][:n], rows[2][:n], rows[3][:n], rows[4][:n], rows[5][:n]
-	w0, w1, w2, w3, w4, w5 := w[0], w[1], w[2], w[3], w[4], w[5]
-	if w5 == 0 && sums == nil { // most pictures that keep about their size
-		for i := 0; i+4 <= n; i += 4 {
-			var v uint64
-			for j := i; j < i+4; j++ {
-				s := a[j]*w0 + b[j]*w1 + c[j]*w2 + d[j]*w3 + e[j]*w4 + halves
-				v = v>>8 | uint64(byteOf(low(s)))<<24 | uint64(byteOf(high(s)))<<56
-			}
-			binary.LittleEndian.PutUint64(to[2*i:], v)
-		}
+// weigh sums rows that begin stride bytes after each other, each times its weight: len(dst) bytes of each.
+func weigh(dst, src []byte, stride int, weights []int32) {
+	if len(weights) == 0 {
 		return
 	}
-	for i := 0; i+4 <= n; i += 4 {
-		var v uint64
-		for j := i; j < i+4; j++ {
-			s := a[j]*w0 + b[j]*w1 + c[j]*w2 + d[j]*w3 + e[j]*w4 + halves
-			if w5 != 0 {
-				s += f[j] * w5
-			}
-			if sums != nil {
-				s += sums[j] - halves
-			}
-			v = v>>8 | uint64(byteOf(low(s)))<<24 | uint64(byteOf(high(s)))<<56
-		}
-		binary.LittleEndian.PutUint64(to[2*i:], v)
+	src = src[:(len(weights)-1)*stride+len(dst)]
+	if !weighFast(dst, src, stride, weights) {
+		weighGeneric(dst, src, stride, weights)
 	}
 }
 
-func add4(sums, a, b, c, d []uint64, weights []int32) {
-	w0, w1, w2, w3 := uint64(int64(weights[0])), uint64(int64(weights[1])), uint64(int64(weights[2])), uint64(int64(weights[3]))
-	a, b, c, d = a[:len(sums)], b[:len(sums)], c[:len(sums)], d[:len(sums)]
-	for i := range sums {
-		sums[i] += a[i]*w0 + b[i]*w1 + c[i]*w2 + d[i]*w3
+// weighGeneric has two samples in a word, 32 bits apart, which are multiplied by a weight at once. Weights are signed and so
+// are the sums: a negative low half borrows from the high one, and high gives that back.
+func weighGeneric(dst, src []byte, stride int, weights []int32) {
+	const mask = 0xff<<32 | 0xff
+	const halves = 1<<(fraction-1+32) | 1<<(fraction-1) // 0.5 for both: sums are rounded
+	i := 0
+	for ; i+8 <= len(dst); i += 8 {
+		s0, s1, s2, s3 := uint64(halves), uint64(halves), uint64(halves), uint64(halves)
+		in := src[i:]
+		for j, k := range weights {
+			v, w := binary.LittleEndian.Uint64(in[j*stride:]), uint64(int64(k))
+			s0 += v & mask * w
+			s1 += v >> 8 & mask * w
+			s2 += v >> 16 & mask * w
+			s3 += v >> 24 & mask * w
+		}
+		low := func(s uint64) uint64 { return uint64(byteOf(int32(s))) }
+		high := func(s uint64) uint64 { return uint64(byteOf(int32((s + 1<<31) >> 32))) }
+		binary.LittleEndian.PutUint64(dst[i:], low(s0)|low(s1)<<8|low(s2)<<16|low(s3)<<24|high(s0)<<32|high(s1)<<40|high(s2)<<48|high(s3)<<56)
+	}
+	for ; i < len(dst); i++ {
+		s := int32(1 << (fraction - 1))
+		for j, k := range weights {
+			s += int32(src[j*stride+i]) * k
+		}
+		dst[i] = byteOf(s)
+	}
+}
+
+// byteOf is the whole part of a sum, kept to 0 … 255.
+func byteOf(sum int32) uint8 { return clip8(sum >> fraction) }
+
+// transpose writes the columns of src as rows of dst. src has rows of cols bytes; a row begins so many bytes after the one
+// before it as each stride says.
+func transpose(dst []byte, dstStride int, src []byte, srcStride, rows, cols int) {
+	y := 0
+	for ; y+8 <= rows; y += 8 {
+		x := 0
+		for ; x+8 <= cols; x += 8 {
+			var a [8]uint64
+			for i := range a {
+				a[i] = binary.LittleEndian.Uint64(src[(y+i)*srcStride+x:])
+			}
+			transpose8(&a)
+			for i := range a {
+				binary.LittleEndian.PutUint64(dst[(x+i)*dstStride+y:], a[i])
+			}
+		}
+		for ; x < cols; x++ {
+			for i := range 8 {
+				dst[x*dstStride+y+i] = src[(y+i)*srcStride+x]
+			}
+		}
+	}
+	for ; y < rows; y++ {
+		for x, v := range src[y*srcStride : y*srcStride+cols] {
+			dst[x*dstStride+y] = v
+		}
+	}
+}
+
+// transpose8 is that for 8 by 8 bytes: quarters change places, and then theirs, and theirs.
+func transpose8(a *[8]uint64) {
+	swap := func(x, y *uint64, shift int, mask uint64) {
+		t := (*x>>shift ^ *y) & mask
+		*y ^= t
+		*x ^= t << shift
+	}
+	for i := range 4 {
+		swap(&a[i], &a[i+4], 32, 1<<32-1)
+	}
+	for _, i := range [4]int{0, 1, 4, 5} {
+		swap(&a[i], &a[i+2], 16, 0xffff0000ffff)
+	}
+	for i := 0; i < 8; i += 2 {
+		swap(&a[i], &a[i+1], 8, 0xff00ff00ff00ff)
 	}
 }
