@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"image/jpeg"
 	"strings"
 
 	"golang.org/x/image/bmp"
@@ -90,14 +91,27 @@ func Inspect(file []byte, l Limits) (Header, error) {
 
 var errShort = errors.New("it ends too early")
 
-// broken is the error of a file of a known format that could not be read. What a decoder says is kept to a line.
+// broken is the error of a file of a known format that could not be read: of a kind that the decoder does not know, or not
+// what it should be. What a decoder says is kept to a line.
 func broken(format string, err error) error {
 	name := strings.ToUpper(format)
-	if name == "" {
-		name = "image"
+	if format == "webp" {
+		name = "WebP"
+	}
+	if unsupported(err) {
+		return refuse(Type, "is a %s file of a kind that is not read (%.200s): convert it to PNG", name, err)
 	}
 	return refuse(Broken, "is not a valid %s file: %.200s: save it again", name, err)
 }
+
+func unsupported(err error) bool {
+	var j jpeg.UnsupportedError
+	var t tiff.UnsupportedError
+	return errors.As(err, &j) || errors.As(err, &t) || errors.Is(err, bmp.ErrUnsupported) || errors.Is(err, errKind)
+}
+
+// errKind is of a frame that no decoder here knows.
+var errKind = errors.New("only baseline and progressive frames are")
 
 // chunkTypes of PNG that matter here.
 const (
@@ -169,7 +183,7 @@ func (h *Header) jpeg(b []byte) error {
 				return errShort
 			}
 			if marker > 0xc2 {
-				return fmt.Errorf("it is coded in a way that is not read (frame %#x): only baseline and progressive are", marker)
+				return fmt.Errorf("frame %#x: %w", marker, errKind)
 			}
 			h.raw = [2]int{int(binary.BigEndian.Uint16(seg[3:])), int(binary.BigEndian.Uint16(seg[1:]))}
 			h.densest = 8 * 64 // at least a bit for each block of 8 by 8
