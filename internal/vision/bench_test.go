@@ -55,7 +55,7 @@ func nrgba(r *Raster) *image.NRGBA {
 }
 
 // encoded is a picture as a file.
-func encoded(b *testing.B, name string, r *Raster) []byte {
+func encoded(b testing.TB, name string, r *Raster) []byte {
 	b.Helper()
 	var out bytes.Buffer
 	var err error

@@ -2,9 +2,10 @@ package vision
 
 import "image"
 
-// ycc returns a function that makes row y of a picture of planes: the chroma planes are made as large as the luma's and the
-// three are converted, as libjpeg-turbo does by default ("fancy upsampling"), or libwebp. alpha is a plane too, or nil.
-func ycc(m *image.YCbCr, webp bool, alpha []byte, stride int) func(y int, to []byte) {
+// ycc is for pictures of planes: the chroma planes are made as large as the luma's and the three are converted, as libjpeg-turbo
+// does by default ("fancy upsampling"), or libwebp. alpha is a plane too, or nil. It returns what makes functions, each for one
+// goroutine, that make row y.
+func ycc(m *image.YCbCr, webp bool, alpha []byte, stride int) func() func(y int, to []byte) {
 	w := m.Rect.Dx()
 	across, downward := 1, 1
 	switch m.SubsampleRatio {
@@ -21,54 +22,60 @@ func ycc(m *image.YCbCr, webp bool, alpha []byte, stride int) func(y int, to []b
 	}
 	cw := (w + across - 1) / across
 	ch := (m.Rect.Dy() + downward - 1) / downward
-	return func(y int, to []byte) {
-		luma := m.Y[y*m.YStride : y*m.YStride+w]
-		var lines [2][]byte
-		for i, plane := range [2][]byte{m.Cb, m.Cr} {
-			row := func(n int) []byte {
-				n = min(max(n, 0), ch-1)
-				return plane[n*m.CStride : n*m.CStride+cw]
-			}
-			near, far := row(y/downward), row(y/downward-1+2*(y%downward))
-			switch {
-			case across == 1 && downward == 1:
-				lines[i] = near
-				continue
-			case webp:
-				lines[i] = webpLine(near, far, w)
-			case across == 2 && cw <= 2: // no triangle for lines as short as this either
-				lines[i] = repeated(near, w, across)
-			case across == 2 && downward == 2:
-				lines[i] = both(near, far, w)
-			case across == 2:
-				lines[i] = sideways(near, w)
-			case across == 1: // 440: between two rows, rounded down in the upper and up in the lower
-				out := make([]byte, w)
-				bias := 1 + y%2
-				for x := range out {
-					out[x] = uint8((3*int(near[x]) + int(far[x]) + bias) >> 2)
+	return func() func(y int, to []byte) {
+		space := [2][]byte{make([]byte, w+1), make([]byte, w+1)}
+		return func(y int, to []byte) {
+			luma := m.Y[y*m.YStride : y*m.YStride+w]
+			var lines [2][]byte
+			for i, plane := range [2][]byte{m.Cb, m.Cr} {
+				row := func(n int) []byte {
+					n = min(max(n, 0), ch-1)
+					return plane[n*m.CStride : n*m.CStride+cw]
 				}
-				lines[i] = out
-			default: // libjpeg has no triangle for other ratios: samples are repeated
-				lines[i] = repeated(near, w, across)
+				near, far := row(y/downward), row(y/downward-1+2*(y%downward))
+				out := space[i]
+				switch {
+				case across == 1 && downward == 1:
+					lines[i] = near
+					continue
+				case webp:
+					lines[i] = webpLine(out, near, far)
+				case across == 2 && cw <= 2: // no triangle for lines as short as this either
+					lines[i] = repeated(out, near, across)
+				case across == 2 && downward == 2:
+					lines[i] = both(out, near, far)
+				case across == 2:
+					lines[i] = sideways(out, near)
+				case across == 1: // 440: between two rows, rounded down in the upper and up in the lower
+					bias := 1 + y%2
+					for x := range near {
+						out[x] = uint8((3*int(near[x]) + int(far[x]) + bias) >> 2)
+					}
+					lines[i] = out
+				default: // libjpeg has no triangle for other ratios: samples are repeated
+					lines[i] = repeated(out, near, across)
+				}
 			}
-		}
-		cb, cr := lines[0][:len(luma)], lines[1][:len(luma)]
-		for x, l := range luma {
-			p := to[3*x : 3*x+3 : 3*x+3]
+			cb, cr := lines[0][:len(luma)], lines[1][:len(luma)]
 			if webp {
-				webpColor(p, l, cb[x], cr[x])
-				if alpha != nil {
-					overWhite(p, p[0], p[1], p[2], alpha[y*stride+x])
+				for x, l := range luma {
+					p := to[3*x : 3*x+3 : 3*x+3]
+					webpColor(p, l, cb[x], cr[x])
+					if alpha != nil {
+						overWhite(p, p[0], p[1], p[2], alpha[y*stride+x])
+					}
 				}
-				continue
+				return
 			}
-			b, r := int32(cb[x])-128, int32(cr[x])-128
-			v := int32(l)
-			// The fractions are those of jdcolor.c: 16 bits, rounded.
-			p[0] = clip8(v + (91881*r+1<<15)>>16)
-			p[1] = clip8(v + (-22554*b-46802*r+1<<15)>>16)
-			p[2] = clip8(v + (116130*b+1<<15)>>16)
+			for x, l := range luma {
+				p := to[3*x : 3*x+3 : 3*x+3]
+				b, r := int32(cb[x])-128, int32(cr[x])-128
+				v := int32(l)
+				// The fractions are those of jdcolor.c: 16 bits, rounded.
+				p[0] = clip8(v + (91881*r+1<<15)>>16)
+				p[1] = clip8(v + (-22554*b-46802*r+1<<15)>>16)
+				p[2] = clip8(v + (116130*b+1<<15)>>16)
+			}
 		}
 	}
 }
@@ -80,8 +87,10 @@ func clip8(v int32) uint8 {
 	return uint8(v)
 }
 
-func repeated(in []byte, w, times int) []byte {
-	out := make([]byte, w)
+// The functions that follow make a line of samples longer. out has room for one more than the picture is wide.
+
+func repeated(out, in []byte, times int) []byte {
+	out = out[:len(out)-1]
 	for x := range out {
 		out[x] = in[x/times]
 	}
@@ -89,8 +98,7 @@ func repeated(in []byte, w, times int) []byte {
 }
 
 // sideways is h2v1_fancy_upsample: each sample becomes two, three quarters itself and a quarter its neighbour.
-func sideways(in []byte, w int) []byte {
-	out := make([]byte, 2*len(in))
+func sideways(out, in []byte) []byte {
 	last := len(in) - 1
 	for x, v := range in {
 		out[2*x] = uint8((3*int(v) + int(in[max(x-1, 0)]) + 1) >> 2)
@@ -98,12 +106,12 @@ func sideways(in []byte, w int) []byte {
 	}
 	// The two ends are the samples themselves.
 	out[0], out[2*last+1] = in[0], in[last]
-	return out[:w]
+	return out
 }
 
 // both is h2v2_fancy_upsample: near is the row in which a sample lies, far the other row that it is next to.
-func both(near, far []byte, w int) []byte {
-	out := make([]byte, 2*len(near))
+func both(out, near, far []byte) []byte {
+	out = out[:2*len(near)]
 	last := len(near) - 1
 	far = far[:len(near)]
 	this := 3*int(near[0]) + int(far[0])
@@ -121,12 +129,12 @@ func both(near, far []byte, w int) []byte {
 		out[2*last] = uint8((3*this + before + 8) >> 4)
 	}
 	out[2*last+1] = uint8((4*this + 7) >> 4)
-	return out[:w]
+	return out
 }
 
 // webpLine is libwebp's upsampling: nine, three, three and one sixteenths, but in two steps that round down.
-func webpLine(near, far []byte, w int) []byte {
-	out := make([]byte, w)
+func webpLine(out, near, far []byte) []byte {
+	out = out[:len(out)-1]
 	last := len(near) - 1
 	for x := range out {
 		i := x / 2

@@ -105,9 +105,19 @@ func (h Header) matches(m image.Image) error {
 func flatten(ctx context.Context, m image.Image, h Header) (*Raster, error) {
 	b := m.Bounds()
 	r := newRaster(b.Dx(), b.Dy())
+	const rows = 64
+	parts := (r.Height + rows - 1) / rows
 	each := func(row func(y int, to []byte)) error {
-		const rows = 64
-		return share(ctx, (r.Height+rows-1)/rows, func(i int) {
+		return share(ctx, parts, func(i int) {
+			for y := i * rows; y < min((i+1)*rows, r.Height); y++ {
+				row(y, r.row(y))
+			}
+		})
+	}
+	planes := func(m *image.YCbCr, webp bool, alpha []byte, stride int) error {
+		rowOf := ycc(m, webp, alpha, stride)
+		return share(ctx, parts, func(i int) {
+			row := rowOf()
 			for y := i * rows; y < min((i+1)*rows, r.Height); y++ {
 				row(y, r.row(y))
 			}
@@ -115,10 +125,10 @@ func flatten(ctx context.Context, m image.Image, h Header) (*Raster, error) {
 	}
 	var err error
 	switch m := m.(type) {
-	case *image.RGBA: // opaque wherever a decoder makes it
+	case *image.RGBA: // opaque, but for a TIFF file whose colours are multiplied by alpha
 		err = each(func(y int, to []byte) {
 			for in := m.Pix[y*m.Stride:]; len(to) >= 3; in, to = in[4:], to[3:] {
-				to[0], to[1], to[2] = in[0], in[1], in[2]
+				addWhite(to, in[0], in[1], in[2], in[3])
 				if len(in) < 8 {
 					break
 				}
@@ -147,11 +157,11 @@ func flatten(ctx context.Context, m image.Image, h Header) (*Raster, error) {
 				p[0], p[1], p[2] = v, v, v
 			}
 		})
-	case *image.RGBA64: // opaque, as RGBA is; the low bytes are dropped
+	case *image.RGBA64: // likewise; the low bytes are dropped
 		err = each(func(y int, to []byte) {
 			for x := range r.Width {
 				in, p := m.Pix[y*m.Stride+8*x:], to[3*x:3*x+3:3*x+3]
-				p[0], p[1], p[2] = in[0], in[2], in[4]
+				addWhite(p, in[0], in[2], in[4], in[6])
 			}
 		})
 	case *image.NRGBA64:
@@ -181,9 +191,9 @@ func flatten(ctx context.Context, m image.Image, h Header) (*Raster, error) {
 			r = onCanvas(r, b.Min, h, canvasColor(m.Palette, colors))
 		}
 	case *image.YCbCr:
-		err = each(ycc(m, h.Format == "webp", nil, 0))
+		err = planes(m, h.Format == "webp", nil, 0)
 	case *image.NYCbCrA:
-		err = each(ycc(&m.YCbCr, true, m.A, m.AStride))
+		err = planes(&m.YCbCr, true, m.A, m.AStride)
 	case *image.CMYK:
 		err = each(func(y int, to []byte) {
 			in := m.Pix[y*m.Stride : y*m.Stride+4*r.Width]
@@ -214,6 +224,17 @@ func overWhite(to []byte, r, g, b, a uint8) {
 		return
 	}
 	to[0], to[1], to[2] = onWhite(r, a), onWhite(g, a), onWhite(b, a)
+}
+
+// addWhite is overWhite for colours that are multiplied by alpha already.
+func addWhite(to []byte, r, g, b, a uint8) {
+	_ = to[2]
+	if a == 255 {
+		to[0], to[1], to[2] = r, g, b
+		return
+	}
+	white := 255 - int32(a)
+	to[0], to[1], to[2] = clip8(int32(r)+white), clip8(int32(g)+white), clip8(int32(b)+white)
 }
 
 // clip16 is a grey of 16 bits as Pillow makes one of 8 from it: what is above 255 is white. So have the models been given

@@ -379,3 +379,38 @@ func TestFiles(t *testing.T) {
 		}
 	}
 }
+
+// TestMemory: what decoding allocates is a few bytes for each pixel, as DefaultLimits says.
+func TestMemory(t *testing.T) {
+	r := scene(1000, 800)
+	pixels := uint64(r.Width * r.Height)
+	for _, e := range []string{"photo.jpg", "screen.png"} {
+		file := encoded(t, e, r)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if _, err := Decode(t.Context(), file, DefaultLimits()); err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n > 12*pixels {
+			t.Errorf("%s: %d bytes for %d pixels", e, n, pixels)
+		}
+	}
+}
+
+// TestPremultiplied: colours that are multiplied by alpha in the file lie on white as others do.
+func TestPremultiplied(t *testing.T) {
+	const associated = 1
+	head := [][4]uint32{{256, 4, 1, 2}, {257, 4, 1, 1}, {258, 3, 4, 0}, {259, 3, 1, 1}, {262, 3, 1, 2}, {273, 4, 1, 0},
+		{277, 3, 1, 4}, {278, 3, 1, 1}, {279, 4, 1, 8}, {338, 3, 1, associated}}
+	size := uint32(len(tiffFile(head...)))
+	head[2][3], head[5][3] = size, size+8 // where the depths lie, and the pixels
+	file := append(tiffFile(head...), 8, 0, 8, 0, 8, 0, 8, 0, 10, 20, 30, 100, 1, 2, 3, 255)
+	r, err := Decode(t.Context(), file, DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []byte{165, 175, 185, 1, 2, 3}; !bytes.Equal(r.Pix, want) {
+		t.Errorf("%v, want %v", r.Pix, want)
+	}
+}
