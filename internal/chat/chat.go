@@ -146,7 +146,7 @@ type Part struct {
 	Media  *Media      // PartMedia
 }
 
-// Media is what is known of a file that stands in a message. Its bytes are not kept: no model here takes them in.
+// Media is what is known of a file that stands in a message, and of an image its bytes, for models that see.
 type Media struct {
 	Kind          MediaKind
 	Type          string // media type, as its first bytes or else the client says; "" not known
@@ -154,6 +154,10 @@ type Media struct {
 	By            string // what the client sent in place of its bytes: "URL" or "file id"; "" it sent them
 	Bytes         int
 	Width, Height int // pixels of an image; 0: not known
+
+	Base64 []byte // an image as the client sent it, valid base64, part of the request's body; nil: By says what came instead
+	File   []byte // an image that was fetched, in place of Base64
+	Detail string // how closely an image is to be looked at: "low", "high", "auto" or ""
 
 	Path    string // where in the client's JSON it stands, for errors
 	Refusal string // what the error says where such parts are refused
