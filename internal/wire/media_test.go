@@ -10,6 +10,7 @@ import (
 	"image/gif"
 	"image/jpeg"
 	"image/png"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -108,7 +109,7 @@ func TestBase64(t *testing.T) {
 			for _, data := range []string{text, lines} {
 				m, err := described(t, data)
 				want := chat.Media{Type: c.media, Bytes: len(c.file), Width: c.width, Height: c.height}
-				if err != nil || *m != want {
+				if err != nil || !reflect.DeepEqual(*m, want) {
 					t.Errorf("%s: %+v, %v, want %+v", name, m, err, want)
 				}
 			}
@@ -173,7 +174,7 @@ func TestURL(t *testing.T) {
 		v, _ := Parse([]byte(`"` + url + `"`))
 		d, m := &Decoder{}, &chat.Media{}
 		media, data := d.URL(m, v)
-		if d.Err() != nil || *m != want || data != (want.By == "") || media != want.Type {
+		if d.Err() != nil || !reflect.DeepEqual(*m, want) || data != (want.By == "") || media != want.Type {
 			t.Errorf("%s: %s, %t, %+v, %v", url, media, data, m, d.Err())
 		}
 	}
