@@ -7,7 +7,7 @@ import "hearth/internal/kv"
 type Batch struct {
 	Tokens []int32    // per row; a value v < 0 means row ^v of Late (a token sampled on the device, not yet read)
 	Late   Array      // I32 [n,1] pinned from the previous step; zero unless Caps.LateTokens
-	Pos    [3][]int32 // rotary positions per row; axes 1 and 2 are nil unless the model uses mrope / 2-D rope
+	Pos    [3][]int32 // rotary positions per row; axes 1 and 2 are nil where every row has the same position on all of them
 	Spans  []Span
 	Types  []int32  // segment of each row, 0 or 1, for encoders that read two texts at once; nil: all 0
 	Out    []int32  // rows whose hidden state is wanted, ascending, unique
@@ -17,6 +17,17 @@ type Batch struct {
 
 // Rows is the number of token rows.
 func (b *Batch) Rows() int { return len(b.Pos[0]) }
+
+// Axis gives the rotary positions of an axis: those of axis 0 where it has none of its own.
+func (b *Batch) Axis(a uint8) []int32 {
+	if b.Pos[a] == nil {
+		return b.Pos[0]
+	}
+	return b.Pos[a]
+}
+
+// Flat reports that every row has the same position on all axes: a rotation by several is one by the first.
+func (b *Batch) Flat() bool { return b.Pos[1] == nil && b.Pos[2] == nil }
 
 // Span is one sequence's consecutive tokens in this step. Decode is Len 1, prefill is Len n, verification of k
 // drafts is Len k+1: the contract makes no other difference between them.
@@ -40,9 +51,11 @@ type Span struct {
 // Range is a half-open index range inside a sequence.
 type Range struct{ From, To int }
 
-// Insert places rows [From, From+len(Rows)) of a pinned feature array at batch rows Rows.
+// Insert places rows [From, From+len(Rows)) of a pinned feature array at batch rows Rows. Those of Deep, arrays of the same rows,
+// are added there later: the first after the first layer, and so on.
 type Insert struct {
 	Features Array
+	Deep     []Array
 	From     int
 	Rows     []int32
 }

@@ -17,6 +17,9 @@ type Sequence struct {
 	table kv.Table
 	batch backend.Batch
 	vocab int
+
+	// Place, if set, changes a step before it runs: positions, and what stands in the place of embeddings.
+	Place func(b *backend.Batch)
 }
 
 // NewSequence makes room for limit tokens. Keys and values are kept in float32, so that only the arithmetic differs
@@ -43,6 +46,9 @@ func (s *Sequence) Step(tokens []int32, out ...int32) []float32 {
 		b.Pos[0] = append(b.Pos[0], int32(s.table.Len+i))
 	}
 	b.Spans = []backend.Span{{Slot: 0, Len: len(tokens), Start: s.table.Len, Table: &s.table}}
+	if s.Place != nil {
+		s.Place(b)
+	}
 	scope := s.be.Begin(s.store, b)
 	defer scope.End()
 	h := s.m.Forward(scope, b)

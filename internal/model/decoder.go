@@ -109,13 +109,17 @@ func (m *decoder) Forward(o B.Ops, b *B.Batch) B.Array {
 	for i := range m.Layers {
 		l := &m.Layers[i]
 		h = m.add(o, h, l.AttnNorm.Forward(o, l.attention(o, l.InNorm.Forward(o, h))))
-		if i == len(m.Layers)-1 {
+		deep := nn.Deep(b, i)
+		if i == len(m.Layers)-1 && !deep {
 			h = nn.Outputs(o, b, h) // the last MLP only runs for wanted rows
 		}
 		h = m.add(o, h, l.MLPNorm.Forward(o, l.mlp(o, l.PreNorm.Forward(o, l.PostNorm.Forward(o, h)))))
+		if deep {
+			h = nn.AddDeep(o, b, h, i)
+		}
 		o.Sweep(h)
 	}
-	return m.Norm.Forward(o, h)
+	return m.Norm.Forward(o, nn.Outputs(o, b, h))
 }
 
 func (l *decoderLayer) attention(o B.Ops, x B.Array) B.Array {

@@ -303,7 +303,7 @@ func (s Synthetic) LoadEncoder(be B.Backend, opts B.Options, p Pooling) (*Encode
 	return loadEncoder(typ, s.Config, be, opts, p, s.source, nil)
 }
 
-func loadEncoder(typ string, cfg []byte, be B.Backend, opts B.Options, p Pooling, open func(Model) (Source, error), stop func() error) (*Encoder, error) {
+func loadEncoder(typ string, cfg []byte, be B.Backend, opts B.Options, p Pooling, open func(stateful) (Source, error), stop func() error) (*Encoder, error) {
 	world := max(be.Caps().World, 1)
 	m, reading, err := newEncoder(typ, cfg, &p, world)
 	if err != nil {

@@ -28,7 +28,30 @@ import (
 //	glu    the two parts are a gate and what it multiplies
 //
 // A file that is cut short meanwhile is an error.
-func Load(m Model, src Source, ld B.Loader, world int) (err error) {
+func Load(m stateful, src Source, ld B.Loader, world int) error {
+	p, err := find(m, src, world)
+	if err != nil {
+		return err
+	}
+	return p.load(ld)
+}
+
+// stateful is what Load needs of a model beside its tagged fields.
+type stateful interface{ States() []B.StateSpec }
+
+// find looks for all tensors of m without reading them.
+func find(m stateful, src Source, world int) (*inventory, error) {
+	if i, ok := m.(inspector); ok {
+		i.Inspect(src.Shape)
+	}
+	p := &inventory{src: src, world: max(world, 1)}
+	p.walk(reflect.ValueOf(m).Elem(), "")
+	p.fine = p.amplifies(m)
+	return p, faultError(append(p.faults, src.Unused()...))
+}
+
+// load loads what was found.
+func (p *inventory) load(ld B.Loader) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		v := recover()
@@ -38,22 +61,13 @@ func Load(m Model, src Source, ld B.Loader, world int) (err error) {
 			panic(v)
 		}
 	}()
-	if i, ok := m.(inspector); ok {
-		i.Inspect(src.Shape)
-	}
-	p := inventory{src: src, world: max(world, 1)}
-	p.walk(reflect.ValueOf(m).Elem(), "")
-	if err := faultError(append(p.faults, src.Unused()...)); err != nil {
-		return err
-	}
-	fine := p.amplifies(m)
 	for _, j := range p.jobs {
-		if fine {
+		if p.fine {
 			j.spec.Least = max(j.spec.Least, B.Exact)
 		}
 		var stored []B.Part
 		for _, w := range j.wants {
-			part := src.Part(w)
+			part := p.src.Part(w)
 			part.Perm = w.Perm
 			stored = append(stored, part)
 			j.spec.Parts = append(j.spec.Parts, part)
@@ -63,7 +77,7 @@ func Load(m Model, src Source, ld B.Loader, world int) (err error) {
 			return &LoadError{Tensor: j.spec.Name, Problem: "tensor " + j.spec.Name, Err: err}
 		}
 		for _, part := range stored {
-			src.Done(part)
+			p.src.Done(part)
 		}
 		*j.to = w
 		if j.number != nil {
@@ -79,7 +93,7 @@ func Load(m Model, src Source, ld B.Loader, world int) (err error) {
 // amplifies reports a model in which small differences grow: a router whose last choices are near picks another
 // expert, and what a recurrent state is off by all later rows see. With activations of 8 bits such models of random
 // weights fail the gate that docs/formats.md has, with those of 16 they pass.
-func (p *inventory) amplifies(m Model) bool {
+func (p *inventory) amplifies(m stateful) bool {
 	return slices.ContainsFunc(p.jobs, func(j job) bool { return j.spec.Use == B.UseExperts || j.spec.Use == B.UseExpertGLU }) ||
 		slices.ContainsFunc(m.States(), func(s B.StateSpec) bool { return s.Kind == B.StateRecurrent })
 }
@@ -92,6 +106,7 @@ type inventory struct {
 	ties   []func()
 	binds  []func()
 	faults []Fault
+	fine   bool // see amplifies
 }
 
 // job is one weight to load.
@@ -194,6 +209,9 @@ func (p *inventory) field(f reflect.Value, t tagged, parent reflect.Value) {
 		p.stack(x, t)
 	case *nn.Heads:
 		p.heads(x, t)
+	case *nn.Patches:
+		p.add(&x.W, B.WeightSpec{Use: B.UseLinear, Out: []int{x.Out}, In: product(x.Window)}, t, Want{Window: x.Window, Bias: x.Bias})
+		p.jobs[len(p.jobs)-1].prepare = func(part B.Part) (B.Part, error) { return channelsFirst(part, x.Window), nil }
 	case *nn.Embedding:
 		p.add(&x.W, B.WeightSpec{Use: B.UseTable, Out: []int{x.Vocab}, In: x.Dim}, t, Want{Table: true})
 		if x.Rounded {
@@ -362,6 +380,22 @@ func (p *inventory) add(to *B.Weight, s B.WeightSpec, t tagged, like Want) {
 	p.jobs = append(p.jobs, j)
 }
 
+// channelsFirst gives a matrix of a kernel over patches with channels before pixels, as transformers stores it and patches are; MLX
+// has them last.
+func channelsFirst(p B.Part, window []int) B.Part {
+	t := *p.Weight
+	rows, cols, size := t.Shape[0], product(window), quant.DType(t.DType).Size()
+	if !slices.Equal(t.Shape[1:], window) {
+		t.Bytes, t.Release = make([]byte, len(t.Bytes)), nil
+		for r := range rows {
+			transposeBytes(t.Bytes[r*cols*size:][:cols*size], p.Weight.Bytes[r*cols*size:], cols/window[0], window[0], size)
+		}
+	}
+	t.Shape = []int{rows, cols}
+	p.Weight = &t
+	return p
+}
+
 // asRow makes a table of one row of a vector.
 func asRow(p B.Part) (B.Part, error) {
 	t := *p.Weight
@@ -436,7 +470,7 @@ func sum(n []int) (s int) {
 type renamer interface{ Rename(name string) string }
 
 // renaming is how m spells the names of stored tensors.
-func renaming(m Model) func(string) string {
+func renaming(m stateful) func(string) string {
 	if r, ok := m.(renamer); ok {
 		return r.Rename
 	}

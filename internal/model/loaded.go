@@ -43,7 +43,7 @@ func (c *Checkpoint) Load(be B.Backend, opts B.Options) (*Loaded, error) {
 	return l, nil
 }
 
-func load(typ string, cfg []byte, be B.Backend, opts B.Options, open func(Model) (Source, error), a *Adapter, stop func() error) (*Loaded, error) {
+func load(typ string, cfg []byte, be B.Backend, opts B.Options, open func(stateful) (Source, error), a *Adapter, stop func() error) (*Loaded, error) {
 	world := max(be.Caps().World, 1)
 	m, reading, err := New(typ, cfg, world)
 	if err != nil {

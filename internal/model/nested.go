@@ -15,8 +15,6 @@ import (
 
 func init() {
 	register("qwen2_vl", newQwen2VL)
-	register("qwen3_vl", newQwen3VL)
-	register("qwen3_vl_moe", newQwen3VLMoE)
 	register("pixtral", newPixtral)
 	registerNear("phi3_v", "phi3", newPhi3V)
 	for _, typ := range []string{"mistral3", "llava"} { // mlx-lm's; the rest are near names
@@ -238,33 +236,9 @@ func (c *config) shareHeads() {
 	}
 }
 
-// newQwen3VLMoE is qwen3_moe whose picked weights always add up to 1, and without windows.
-func newQwen3VLMoE(cfg *config, b *Build) (Generator, error) {
-	cfg.is("norm_topk_prob", "true")
-	cfg.harmless("use_sliding_window", "sliding_window", "max_window_layers", "layer_types") // as in transformers
-	return newNested(func(cfg *config, b *Build) (Generator, error) {
-		return qwen3MoE(cfg, b, qwen3MoEArgs{Step: 1, Renorm: true}, 500000)
-	}, cfg, b, new(bool))
-}
-
 // newQwen2VL is also for older folders, whose config has all keys in one.
 func newQwen2VL(cfg *config, b *Build) (Generator, error) {
 	return newNested(func(cfg *config, b *Build) (Generator, error) { return qwen2(cfg, b, 80, 1e6) }, cfg, b, nil)
-}
-
-func newQwen3VL(cfg *config, b *Build) (Generator, error) {
-	return newNested(qwen3Text, cfg, b, nil)
-}
-
-// qwen3Text is qwen3 without windows.
-func qwen3Text(cfg *config, b *Build) (Generator, error) {
-	var a qwenArgs
-	cfg.into(&a.common)
-	cfg.harmless("use_sliding_window", "sliding_window", "max_window_layers", "layer_types") // as in transformers
-	if err := a.common.check(); err != nil {
-		return nil, err
-	}
-	return a.qwen3(cfg, b, 500000)
 }
 
 // newPixtral is llama with a head of its own. Its configs leave out the number of heads where it is 32.

@@ -12,11 +12,11 @@ func newQwen3(cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.qwen3(cfg, b, 10000)
+	return a.qwen3(cfg, b, rotation{Base: 10000, Fixed: true})
 }
 
-func (a *qwenArgs) qwen3(cfg *config, b *Build, base float64) (Generator, error) {
-	rope := cfg.rope(rotation{Head: a.HeadDim, Base: base, Fixed: true})
+func (a *qwenArgs) qwen3(cfg *config, b *Build, r rotation) (Generator, error) {
+	rope := cfg.rope(r.of(a.HeadDim))
 	return newDecoder(&a.common, b, func(i int) decoderLayer {
 		t := gqa(b, &a.common, i, a.window(i), rope)
 		t.QNorm, t.KNorm = nn.HeadRMS(a.HeadDim, float32(a.Eps)), nn.HeadRMS(a.HeadDim, float32(a.Eps))

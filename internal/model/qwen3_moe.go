@@ -36,11 +36,11 @@ func newQwen3MoE(cfg *config, b *Build) (Generator, error) {
 	if a.everyWindow < 0 || a.everyWindow > 1<<30 {
 		return nil, fmt.Errorf("sliding_window %d is out of range", a.everyWindow)
 	}
-	return qwen3MoE(cfg, b, a, 10000)
+	return qwen3MoE(cfg, b, a, rotation{Base: 10000, Fixed: true})
 }
 
 // qwen3MoE reads the rest over a.
-func qwen3MoE(cfg *config, b *Build, a qwen3MoEArgs, base float64) (Generator, error) {
+func qwen3MoE(cfg *config, b *Build, a qwen3MoEArgs, r rotation) (Generator, error) {
 	cfg.also("num_experts", "num_local_experts")
 	cfg.is("use_qk_norm", "true")
 	cfg.is("shared_expert_intermediate_size", "0")
@@ -48,7 +48,7 @@ func qwen3MoE(cfg *config, b *Build, a qwen3MoEArgs, base float64) (Generator, e
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope := cfg.rope(rotation{Head: a.HeadDim, Base: base, Fixed: true})
+	rope := cfg.rope(r.of(a.HeadDim))
 	silu := &B.GLU{Act: B.SiLU}
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		t := gqa(b, &a.common, i, a.everyWindow, rope)

@@ -31,7 +31,14 @@ type rotation struct {
 	Type     string   // rope_type where the config has none
 	Orig     float64  // original_max_position_embeddings, from a key beside the parameters; 0: theirs
 	Types    []string // the types that the family does; nil: all
+	Axes     axes     // positions of images differ on three axes
 	Yarn     string   // the type that the family's folders call yarn; "": that one
+}
+
+// axes is how a family turns pairs by the three axes of positions: frame, row and column of an image. Text has one position on all.
+type axes struct {
+	sections []int // where the config has none
+	inTurn   bool
 }
 
 // Rotation is a rotation in force, for people.
@@ -71,6 +78,7 @@ type ropeJSON struct {
 	Truncate  *bool   `json:"truncate"`
 	Beta      float   `json:"llama_4_scaling_beta"` // how fast queries grow with their position
 	Alpha     float   `json:"alpha"`                // hunyuan's
+	Section   []int   `json:"mrope_section"`
 }
 
 // of is r for heads of that many columns.
@@ -217,7 +225,7 @@ func (c *config) ropeArgs(r rotation) (nn.RopeArgs, error) {
 			return nn.RopeArgs{}, err
 		}
 	}
-	a := nn.RopeArgs{Type: r.Type, Theta: r.Base, Partial: cmp.Or(r.Share, 1), Traditional: r.Pairs, BetaFast: 32, BetaSlow: 1, LowFreq: 1, HighFreq: 4,
+	a := nn.RopeArgs{Type: r.Type, Theta: r.Base, Partial: cmp.Or(r.Share, 1), Traditional: r.Pairs, BetaFast: 32, BetaSlow: 1, LowFreq: 1, HighFreq: 4, Sections: r.Axes.sections, InTurn: r.Axes.inTurn,
 		Max: float64(flat.Max)}
 	if r.Fixed {
 		delete(c.seen, c.at+"rope_traditional")
@@ -245,6 +253,9 @@ func (c *config) ropeArgs(r rotation) (nn.RopeArgs, error) {
 			a.Type, note.From = k, c.at+p.at
 		}
 		p.over(&a)
+		if p.Section != nil && r.Axes.sections != nil {
+			a.Sections = p.Section
+		}
 	}
 	if a.Type != "" && r.Types != nil && !slices.Contains(r.Types, a.Type) {
 		return a, fmt.Errorf("rope_type %s is not supported in %s: %s are", regular.Quote(a.Type), regular.Quote(c.typ), list(r.Types, len(r.Types)))

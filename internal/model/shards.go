@@ -19,7 +19,7 @@ type source struct {
 	said  map[string]quant.Scheme // what config.json says of modules
 }
 
-func (c *Checkpoint) source(m Model) (Source, error) {
+func (c *Checkpoint) source(m stateful) (Source, error) {
 	rename := renaming(m)
 	if c.blank {
 		return Synthetic{Type: quant.BF16, Blank: true}.formula(c.quant, rename)
@@ -349,6 +349,9 @@ func (s *source) part(w Want) (p B.Part, file string) {
 		return p, file
 	}
 	p.Bias, _ = s.bias(w)
+	if w.Window != nil {
+		return p, file
+	}
 	scheme, named := s.said[w.Path]
 	_, scaled := s.names[w.Path+".scales"]
 	if named && scheme.None() || !named && !scaled {

@@ -3,6 +3,7 @@ package model
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	B "hearth/internal/backend"
 	"hearth/internal/regular"
@@ -39,6 +40,7 @@ type Want struct {
 	Vector     bool    // one dimension, never quantised
 	Flat       bool    // a vector stored in any number of dimensions
 	Conv       bool    // taps of a convolution, never quantised
+	Window     []int   // a kernel over patches, stored as [Rows, Window…] or with the first of Window last, never quantised; nil: none
 	Transposed bool    // stored as [In, Rows], never quantised
 	Bare       bool    // the tensor is called Path itself, without ".weight"
 	Perm       []int32 // stored rows in the order the layer wants them; nil: as they are
@@ -70,6 +72,9 @@ func (w *Want) shape() []int {
 	if w.Vector {
 		return []int{w.Rows * max(w.Ranks, 1)}
 	}
+	if w.Window != nil {
+		return append([]int{w.Rows}, w.Window...)
+	}
 	if w.Count > 0 && w.Transposed {
 		return []int{w.Count, w.In, w.Rows * max(w.Ranks, 1)}
 	}
@@ -85,6 +90,10 @@ func (w *Want) shape() []int {
 // matrix compares the shape of a stored matrix, or stack of them, with the declared one; it has so many columns. rows are those
 // of all experts.
 func (w *Want) matrix(shape []int, cols int) (rows int, ok bool) {
+	if w.Window != nil {
+		ok = len(shape) > 0 && shape[0] == w.Rows && (slices.Equal(shape[1:], w.Window) || slices.Equal(shape[1:], append(w.Window[1:len(w.Window):len(w.Window)], w.Window[0])))
+		return w.Rows, ok
+	}
 	if w.Count > 0 {
 		if len(shape) != 3 || shape[0] != w.Count {
 			return 0, false

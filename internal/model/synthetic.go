@@ -50,7 +50,7 @@ func typeOf(cfg []byte) (string, error) {
 	return head.Type, inConfig(tidyJSON(err))
 }
 
-func (s Synthetic) source(m Model) (Source, error) {
+func (s Synthetic) source(m stateful) (Source, error) {
 	q, err := parseQuantization(s.Config, nil)
 	if err != nil {
 		return nil, inConfig(err)
@@ -127,7 +127,7 @@ func (f *formula) checkBlank(w Want) []Fault {
 
 // scheme: what the config says about the path, else its default where the columns divide into groups.
 func (f *formula) scheme(w Want) quant.Scheme {
-	if w.Vector || w.Conv {
+	if w.Vector || w.Conv || w.Window != nil {
 		return quant.Scheme{}
 	}
 	if s, ok := f.said[w.Path]; ok {

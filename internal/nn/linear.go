@@ -56,6 +56,17 @@ func (l *Linear) Part(o B.Ops, y B.Array, i int) B.Array {
 	return o.Cols(y, from, from+l.Outs[i])
 }
 
+// Patches is a matrix over the numbers of a patch, which checkpoints store as the kernel of a convolution.
+type Patches struct {
+	Out    int
+	Window []int // channels, then frames if it has any, rows and columns of a patch, which is also the order of its numbers
+	Bias   bool
+	W      B.Weight
+}
+
+// Forward is [patches, product of Window] to [patches, Out].
+func (p *Patches) Forward(o B.Ops, x B.Array) B.Array { return o.Linear(x, p.W) }
+
 // Embedding is a table with one row of Dim per token.
 type Embedding struct {
 	Vocab, Dim int
@@ -72,6 +83,26 @@ func (e *Embedding) Tokens(o B.Ops, b *B.Batch) B.Array {
 	}
 	for _, m := range b.Media {
 		h = o.Put(h, m.Features, m.From, m.Rows, false)
+	}
+	return h
+}
+
+// Deep reports that features are added after that layer.
+func Deep(b *B.Batch, layer int) bool {
+	for i := range b.Media {
+		if layer < len(b.Media[i].Deep) {
+			return true
+		}
+	}
+	return false
+}
+
+// AddDeep adds them to h, which has all rows.
+func AddDeep(o B.Ops, b *B.Batch, h B.Array, layer int) B.Array {
+	for i := range b.Media {
+		if m := &b.Media[i]; layer < len(m.Deep) {
+			h = o.Put(h, m.Deep[layer], m.From, m.Rows, true)
+		}
 	}
 	return h
 }

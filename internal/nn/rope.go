@@ -22,6 +22,8 @@ type RopeArgs struct {
 	Whole                                    bool    // yarn's ramp begins and ends between pairs: truncate is false
 	Alpha                                    float64 // hunyuan's, which raises the base; not read here
 	Traditional                              bool    // pairs (2i, 2i+1)
+	Sections                                 []int   // mrope's: so many pairs turn with each of three axes of positions; nil: one axis
+	InTurn                                   bool    // pairs of the sections take turns; else each section's are side by side
 
 	Max   float64   // positions the model allows
 	Long  []float64 // longrope's divisor of every pair
@@ -62,6 +64,12 @@ func NewRope(head int, a RopeArgs) (*B.Rope, error) {
 			return nil, fmt.Errorf("rope %s: factor %g is out of range", a.Type, a.Factor)
 		}
 	}
+	if a.Sections != nil {
+		var err error
+		if r.Axis, err = a.axes(len(r.InvFreq)); err != nil {
+			return nil, err
+		}
+	}
 	switch {
 	case a.Amp > 0 && (a.yarn() || a.long()):
 		r.Amp = float32(a.Amp)
@@ -73,6 +81,38 @@ func NewRope(head int, a RopeArgs) (*B.Rope, error) {
 		r.Amp = float32(math.Sqrt(1 + math.Log(a.Factor)/math.Log(a.Orig)))
 	}
 	return r, nil
+}
+
+// axes says which axis turns each pair. Where sections take turns, pairs are left over for the first axis.
+func (a *RopeArgs) axes(pairs int) ([]uint8, error) {
+	const three = 3
+	total := 0
+	for _, n := range a.Sections {
+		if n < 0 || n > pairs {
+			return nil, fmt.Errorf("mrope_section %v is out of range for %d pairs", a.Sections, pairs)
+		}
+		total += n
+	}
+	if len(a.Sections) != three || !a.InTurn && total != pairs {
+		return nil, fmt.Errorf("mrope_section %v are not three parts of %d pairs", a.Sections, pairs)
+	}
+	axis := make([]uint8, pairs)
+	if a.InTurn {
+		for i := range axis {
+			if turn := i % three; i < three*a.Sections[turn] {
+				axis[i] = uint8(turn)
+			}
+		}
+		return axis, nil
+	}
+	at := 0
+	for n, width := range a.Sections {
+		for range width {
+			axis[at] = uint8(n)
+			at++
+		}
+	}
+	return axis, nil
 }
 
 // ropeTypes are the values of rope_type.

@@ -94,7 +94,7 @@ func (c Config) shapes(t *testing.T) {
 		{"LayerNorm", func() { sc.LayerNorm(x5, vec, vec, norm) }},
 		{"RoPE", func() { sc.RoPE(x3, rope) }},
 		{"RoPE", func() { sc.RoPE(x5, &B.Rope{Head: 2, InvFreq: []float32{1, 1}}) }},
-		{"RoPE", func() { sc.RoPE(x5, &B.Rope{Head: 2, InvFreq: []float32{1}, Axis: []uint8{1}}) }},
+		{"RoPE", func() { sc.RoPE(x5, &B.Rope{Head: 2, InvFreq: []float32{1}, Axis: []uint8{3}}) }},
 		{"Attention", func() { sc.Attention(x3, x5, x5, attn) }},
 		{"Attention", func() { sc.Attention(x5, x2, x2, attn) }},
 		{"Attention", func() { sc.Attention(x5, x5, B.Array{}, attn) }},

@@ -56,7 +56,7 @@ func (a *angles) fill(r int) {
 		if p.Axis != nil {
 			axis = p.Axis[i]
 		}
-		sin, cos := math.Sincos(float64(a.batch.Pos[axis][r]) * float64(f))
+		sin, cos := math.Sincos(float64(a.batch.Axis(axis)[r]) * float64(f))
 		a.cos[r*n+i], a.sin[r*n+i] = float32(amp*cos), float32(amp*sin)
 		if f == 0 {
 			a.cos[r*n+i] = 1

@@ -20,7 +20,7 @@ func (s *scope) RoPE(x B.Array, p *B.Rope) B.Array {
 	s.check.RoPE(x, p)
 	n := x.Rows()
 	first, ok := s.follows(n)
-	fast := ok && plain(p)
+	fast := ok && plain(p) && (p.Axis == nil || s.b.Flat())
 	if fast && n == 1 {
 		return s.rotated(x, p, first)
 	}
@@ -40,9 +40,9 @@ func (s *scope) RoPE(x B.Array, p *B.Rope) B.Array {
 	})
 }
 
-// plain reports whether MLX's own rope does what p says.
+// plain reports whether MLX's own rope does what p says, where all axes have one position.
 func plain(p *B.Rope) bool {
-	return p.Offset == 0 && p.Axis == nil && (p.Amp == 0 || p.Amp == 1) && p.QBeta == 0 &&
+	return p.Offset == 0 && (p.Amp == 0 || p.Amp == 1) && p.QBeta == 0 &&
 		(p.Traditional || p.Split == 0 || p.Split == len(p.InvFreq))
 }
 
@@ -108,7 +108,7 @@ func (s *scope) table(p *B.Rope, n int) *tableData {
 			if p.Axis != nil {
 				axis = p.Axis[i]
 			}
-			s, c := math.Sincos(float64(s.b.Pos[axis][row]) * float64(f))
+			s, c := math.Sincos(float64(s.b.Axis(axis)[row]) * float64(f))
 			cos[r*pairs+i], sin[r*pairs+i] = float32(amp*c), float32(amp*s)
 		}
 		if p.QBeta != 0 {

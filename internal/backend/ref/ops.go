@@ -153,7 +153,7 @@ func rotate(p *B.Rope, head []float64, b *B.Batch, row int) {
 		if p.Axis != nil {
 			axis = p.Axis[i]
 		}
-		sin, cos := math.Sincos(float64(b.Pos[axis][row]) * float64(f))
+		sin, cos := math.Sincos(float64(b.Axis(axis)[row]) * float64(f))
 		m, n := p.Offset+i, p.Offset+i+split
 		if p.Traditional {
 			m, n = p.Offset+2*i, p.Offset+2*i+1

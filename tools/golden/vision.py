@@ -1,0 +1,94 @@
+"""Features and logits of tiny random models that see, which transformers itself built, saved and read again.
+
+run: python tools/golden/vision.py internal/model/testdata/vision [names ...]
+It needs torch (CPU) and transformers, as saved.py, whose way to fill weights it shares. Images are patches by formula: what makes
+patches of pictures is not of these goldens.
+"""
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import torch
+import transformers as hf
+
+import pins
+import saved
+import synthetic
+
+SEED, TEXT = 20261127, range(3, 80)
+GRIDS = [[1, 4, 6], [1, 2, 2], [1, 2, 16], [1, 10, 4]]
+VISION = {"depth": 3, "hidden_size": 48, "intermediate_size": 40, "num_heads": 2, "patch_size": 4, "temporal_patch_size": 2, "spatial_merge_size": 2,
+          "out_hidden_size": 64, "num_position_embeddings": 25, "in_channels": 3}
+TURNS = saved.rope(mrope_section=[6, 3, 3], mrope_interleaved=True)
+CASES = {
+    "qwen3_vl": {"text_config": {"rope_parameters": TURNS}, "vision_config": VISION | {"deepstack_visual_indexes": [0, 2]}},
+    "qwen3_vl_moe": {"text_config": {"rope_parameters": TURNS}, "vision_config": VISION | {"deepstack_visual_indexes": [0, 1, 2]}},
+}
+
+
+def filling(name, w):
+    if w.ndim > 3:
+        return 0, (3 / np.prod(w.shape[1:])) ** 0.5
+    return ordinary(name, w)
+
+
+ordinary, saved.filling = saved.filling, filling
+
+
+def prompt(rows, image):
+    """Text with the images in it: the tokens, and where each image begins."""
+    r = np.random.default_rng(SEED)
+    tokens, at = r.choice(TEXT, 5).tolist(), []
+    for n in rows:
+        at.append(len(tokens))
+        tokens += [image] * n + r.choice(TEXT, 4).tolist()
+    return tokens + r.choice(TEXT, 6).tolist(), at
+
+
+def features(model, patches, grid):
+    """Rows for the places of an image's tokens, and those that are added later."""
+    out = model.model.visual(torch.tensor(patches), grid_thw=torch.tensor([grid]))
+    return [out.pooler_output] + list(getattr(out, "deepstack_features", None) or [])
+
+
+def golden(name, given):
+    config, cls = saved.classes(name)
+    cfg = config(**saved.tiny(config, given))
+    with tempfile.TemporaryDirectory() as tmp:
+        folder = Path(tmp)
+        torch.manual_seed(SEED)
+        cls(cfg).save_pretrained(folder)
+        tensors = saved.fill(folder, SEED)
+        model = saved.read(cls, folder)
+        text = (folder / "config.json").read_text()
+    v = cfg.vision_config
+    cols = v.in_channels * v.temporal_patch_size * v.patch_size**2
+    images, all_patches, rows = [], [], []
+    with torch.no_grad():
+        for i, grid in enumerate(GRIDS):
+            patches = synthetic.floats(f"patches.{i}", SEED, [int(np.prod(grid)), cols], "F32", 0, 1)
+            made = [f.float().numpy() for f in features(model, patches, grid)]
+            images.append({"grid": grid, "features": [pins.f32(f) for f in made]})
+            all_patches.append(patches)
+            rows.append(len(made[0]))
+        image = cfg.image_token_id
+        tokens, at = prompt(rows, image)
+        for i, begin in enumerate(at):
+            images[i]["at"] = begin
+        kinds = [int(t == image) for t in tokens]
+        logits = model(input_ids=torch.tensor([tokens]), pixel_values=torch.tensor(np.concatenate(all_patches)), image_grid_thw=torch.tensor(GRIDS),
+                       mm_token_type_ids=torch.tensor([kinds]), use_cache=False).logits[0].float().numpy()
+    wanted = sorted({at[0] - 1, at[0], at[0] + 3, at[1] + 1, at[2] - 1, at[2] + 5, at[3] + rows[3], *range(len(tokens) - 6, len(tokens))})
+    return {"made": pins.made(__file__, saved.PINS), "config": saved.json.loads(text), "seed": SEED, "tensors": tensors, "columns": cols, "images": images,
+            "tokens": tokens, "rows": wanted, "logits": pins.f32(logits[wanted])}
+
+
+def main():
+    to, names = Path(sys.argv[1]), sys.argv[2:] or CASES
+    for name in names:
+        pins.write(to / f"{name}.json", golden(name, CASES[name]))
+
+
+if __name__ == "__main__":
+    main()
