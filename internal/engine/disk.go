@@ -59,6 +59,7 @@ func (e *Engine) openDisk() {
 	}
 	o := *e.cfg.Disk
 	o.Geometry, o.Ready, o.Snapshots = geo, e.signal, !geo.Sliceable()
+	o.Digest = e.numbers.known
 	o.Fingerprint += "\n" + e.run.store.Fingerprint()
 	t, err := tier.Open(o)
 	if err != nil {

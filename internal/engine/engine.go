@@ -29,7 +29,11 @@ type Config struct {
 	Model   model.Generator // loaded
 	Backend backend.Backend // which loaded it; the engine becomes its only user
 	KV      backend.KVPolicy
-	Vocab   int // rows of the logits: prompts with other ids are refused; 0: not known, not checked
+	Tower   *model.Tower    // for prompts with images: its weights are loaded for the first of them; nil: the model cannot see
+	Seeing  backend.Options // to load it with
+	// Sights is how many bytes of what the tower made of images are kept for later prompts.
+	Sights int64
+	Vocab  int // rows of the logits: prompts with other ids are refused; 0: not known, not checked
 
 	Budget int64 // bytes for the state of all sequences and the prefix cache; required
 	// Share, if set, is of the machine's memory, with the weights in it: of Budget only what it gives is used. Its Shrink and
@@ -71,7 +75,9 @@ type Engine struct {
 	inbox []*sequence // submitted, not yet seen by the loop
 	leave []*sequence // cancelled, not yet seen by the loop
 	calls []func()    // to run between two steps
-	live  int         // sequences submitted and not ended
+
+	numbers numbers // of images
+	live    int     // sequences submitted and not ended
 	// current are those in inbox or in seqs, for Live.
 	current map[sched.ID]*sequence
 	nextID  sched.ID
@@ -178,7 +184,7 @@ func New(cfg Config) (*Engine, error) {
 	e.sched = sched.New(policy, alloc)
 	e.trace.listen = cfg.Trace
 	e.watchdog = watchdog.New(device, cfg.Stuck)
-	e.run = &runner{be: cfg.Backend, store: store, model: cfg.Model, seqs: e.seqs, lost: e.sched.Lost, overlap: ahead, waits: answerWaits}
+	e.run = &runner{be: cfg.Backend, store: store, model: cfg.Model, seqs: e.seqs, lost: e.sched.Lost, sights: sights{tower: cfg.Tower, be: cfg.Backend, opts: cfg.Seeing, limit: cfg.Sights}, overlap: ahead, waits: answerWaits}
 	geo := store.Geometry()
 	e.stats = Stats{Context: e.context, Budget: cfg.Budget, PageTokens: geo.PageTokens, Page: geo.Need(geo.PageTokens, geo.PageTokens) - geo.FixedBytes, Step: mem.of(cfg.PrefillChunk+cfg.MaxSequences, e.context, cfg.MaxSequences)}
 	if mem.share != nil {
@@ -234,6 +240,7 @@ type Constraint struct {
 // Prompt is one sequence to generate.
 type Prompt struct {
 	Tokens    []int32       // at least one; copied
+	Images    []Image       // in the order of their places among Tokens
 	MaxTokens int           // tokens to generate at most; 0 or less, or more than fits: the room left in the context
 	StopIDs   []int32       // any of these ends the sequence
 	Sampling  sample.Params // LogitBias is not copied
@@ -280,11 +287,15 @@ func (e *LostError) Error() string {
 
 func (e *LostError) Unwrap() error { return e.Err }
 
-// Submit queues a prompt and returns at once. Errors: *TooLongError, *QueueFullError, *ClientFullError, ErrClosed,
+// Submit queues a prompt and returns at once. Errors: *TooLongError, *ImageError, *QueueFullError, *ClientFullError, ErrClosed,
 // ctx's. When ctx ends or the stream is closed the sequence leaves before the next step, waiting or running; what it
 // computed stays in the prefix cache.
 func (e *Engine) Submit(ctx context.Context, p Prompt) (*Stream, error) {
 	if err := Check(p.Tokens, e.cfg.Vocab, e.context-1); err != nil {
+		return nil, err
+	}
+	images, err := place(e.cfg.Tower, p.Images, len(p.Tokens))
+	if err != nil {
 		return nil, err
 	}
 	room := e.context - len(p.Tokens)
@@ -297,8 +308,9 @@ func (e *Engine) Submit(ctx context.Context, p Prompt) (*Stream, error) {
 		request: p.Request, salt: p.Salt,
 		tokens: append([]int32(nil), p.Tokens...), stop: append([]int32(nil), p.StopIDs...),
 		sampler: sample.New(p.Sampling, p.Tokens), top: p.Logprobs, constraints: p.Constraints, watch: p.Watch,
-		mask: slices.Clone(p.Mask),
+		mask: slices.Clone(p.Mask), images: images,
 	}
+	e.numbers.mark(q.Key, &p.Salt, images)
 	if p.Constrain != nil {
 		constraints := make(chan Constraint, LongestSpan) // they are read before the next token is drawn
 		q.constraints = constraints
@@ -405,6 +417,7 @@ func (e *Engine) publish(gone int) {
 	e.stats.Running, _ = e.sched.Counts()
 	e.stats.Lack = e.lack()
 	e.stats.Ahead = e.run.overlap.used
+	e.stats.Images = ImageStats{Encoded: e.run.sights.encoded, Reused: e.run.sights.reused, Bytes: e.run.sights.bytes}
 	all, idle := e.alloc.PagesInUse()
 	e.stats.PagesUsed, e.stats.Used = all-idle, e.alloc.InUse()-e.alloc.Idle()
 	if p := e.sched.Prefix(); p != nil {
@@ -446,6 +459,7 @@ type Stats struct {
 	Used, Budget     int64 // bytes of state: used by sequences, and all there may be with the cache
 	Step             int64 // bytes that the arrays of the largest step take; 0: not known
 	Cache            CacheStats
+	Images           ImageStats
 	Stuck            time.Duration  // for how long a step runs that does not end, 0: none
 	Lack             Lack           // what the first of those who wait lacks, if it is more than a step
 	PageTokens       int            // positions of a page
@@ -461,6 +475,8 @@ func (s *Stats) AddCounts(o *Stats) {
 	s.PromptTokens += o.PromptTokens
 	s.GeneratedTokens += o.GeneratedTokens
 	s.Preempted += o.Preempted
+	s.Images.Encoded += o.Images.Encoded
+	s.Images.Reused += o.Images.Reused
 	s.Timings = s.Timings.plus(o.Timings)
 	c, d := &s.Cache, &o.Cache
 	c.Queries += d.Queries
@@ -478,6 +494,7 @@ func (s *Stats) Add(o *Stats) {
 	s.Waiting += o.Waiting
 	s.PagesUsed += o.PagesUsed
 	s.Used += o.Used
+	s.Images.Bytes += o.Images.Bytes
 	s.Budget += o.Budget
 	s.Step += o.Step
 	s.Stuck = max(s.Stuck, o.Stuck)
@@ -493,6 +510,13 @@ func (s *Stats) Add(o *Stats) {
 	c.Sessions += d.Sessions
 	c.Disk.Entries += d.Disk.Entries
 	c.Disk.Bytes += d.Disk.Bytes
+}
+
+// ImageStats count what the tower did.
+type ImageStats struct {
+	Encoded int64 // images that it ran over, since start
+	Reused  int64 // steps that needed an image again
+	Bytes   int64 // of what it made and is kept
 }
 
 // CacheStats describes the prefix cache.

@@ -74,6 +74,9 @@ func (h *hooked) Begin(s backend.Store, b *backend.Batch) backend.Scope {
 	if h.begin != nil {
 		h.begin(b)
 	}
+	if s == nil {
+		return h.Backend.Begin(nil, b) // of a tower
+	}
 	return &hookedScope{h.Backend.Begin(s.(*hookedStore).Store, b), h}
 }
 

@@ -33,7 +33,7 @@ func (e *Engine) loop() {
 		began := time.Now()
 		out := e.run.step(plan)
 		e.took = time.Since(began)
-		e.sched.ChunkBudget.Observe(plan.Items, e.took.Microseconds())
+		e.sched.ChunkBudget.Observe(plan.Items, (e.took - e.run.sights.took).Microseconds()) // a tower's time says nothing of tokens
 		e.trace.lap(&e.trace.step.Run)
 		left := e.appendTokens(plan, out)
 		e.left = e.left[:0]
@@ -46,6 +46,7 @@ func (e *Engine) loop() {
 				e.run.close(out[i].seq, e.left[i])
 			}
 		}
+		e.run.sights.trim(e.seqs)
 		e.deliver(out)
 		e.watchdog.End()
 		e.trace.done()
@@ -54,6 +55,7 @@ func (e *Engine) loop() {
 		e.drop(q, Error, ErrClosed)
 	}
 	e.run.idle()
+	e.run.sights.close()
 	if p := e.sched.Prefix(); p != nil {
 		e.failed = e.disk.close(e.wake)
 		p.Clear()

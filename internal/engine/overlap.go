@@ -155,7 +155,7 @@ func (r *runner) enqueue(before *inFlight) *inFlight {
 		} else {
 			id = g.seq.tokens[g.start]
 		}
-		b.Tokens, b.Pos[0], b.Out = append(b.Tokens, id), append(b.Pos[0], int32(g.start)), append(b.Out, int32(i))
+		b.Tokens, b.Pos[0], b.Out = append(b.Tokens, id), append(b.Pos[0], g.seq.position(r.sights.tower, g.start)[0]), append(b.Out, int32(i))
 		b.Spans = append(b.Spans, backend.Span{Slot: g.slot, Row: i, Len: 1, Start: g.start, Table: &g.seq.Table, Tentative: before != nil && r.overlap.fixed})
 		d, _ := g.seq.sampler.Draw(skip)
 		r.overlap.param = append(r.overlap.param, d)

@@ -20,6 +20,7 @@ type sequence struct {
 	request     string // see Prompt
 	salt        kv.Salt
 	tokens      []int32 // prompt and generated; the last Unscored ones have not been given to the stream
+	images      []placed
 	stop        []int32
 	sampler     *sample.Sampler
 	top         int               // logprobs wanted, -1 none
@@ -46,9 +47,12 @@ type runner struct {
 	seqs  map[sched.ID]*sequence
 	lost  func(kv.SnapID) // called for snapshots that could not be taken
 
+	sights sights
+
 	// Reused from step to step.
 	batch   backend.Batch
-	first   []int // per item: index of its first row in batch.Out; one more at the end
+	axes    [2][]int32 // positions of batches with images
+	first   []int      // per item: index of its first row in batch.Out; one more at the end
 	rows    []int32
 	out     []result
 	jobs    []job
@@ -87,6 +91,7 @@ const logitRows = 64
 
 // step runs a plan. Results are in the order of its items and valid until the next step.
 func (r *runner) step(p sched.Plan) []result {
+	r.sights.step()
 	r.out = slices.Grow(r.out[:0], len(p.Items))[:len(p.Items)]
 	now := time.Now()
 	for i := range p.Items {
@@ -184,6 +189,7 @@ func (r *runner) forward(p sched.Plan) (err error) {
 func (r *runner) build(p sched.Plan) {
 	b := &r.batch
 	b.Tokens, b.Pos[0], b.Spans, b.Out = b.Tokens[:0], b.Pos[0][:0], b.Spans[:0], b.Out[:0]
+	b.Pos[1], b.Pos[2], b.Media = nil, nil, b.Media[:0]
 	r.first = r.first[:0]
 	for i := range p.Items {
 		r.first = append(r.first, len(b.Out))
@@ -192,16 +198,45 @@ func (r *runner) build(p sched.Plan) {
 		}
 		it, q := &p.Items[i], r.out[i].seq
 		row, start := len(b.Tokens), it.Seq.Table.Len
+		if r.out[i].err = r.see(q, start, it.Tokens, row); r.out[i].err != nil {
+			continue
+		}
 		b.Tokens = append(b.Tokens, q.tokens[start:start+it.Tokens]...)
 		r.spans(it, q, row)
 		for j := range it.Tokens {
-			b.Pos[0] = append(b.Pos[0], int32(start+j))
+			b.Pos[0] = append(b.Pos[0], q.position(r.sights.tower, start+j)[0])
 		}
 		for row := len(b.Tokens) - it.Rows; row < len(b.Tokens); row++ {
 			b.Out = append(b.Out, int32(row))
 		}
 	}
 	r.first = append(r.first, len(b.Out))
+	if len(b.Media) > 0 {
+		r.spread(p)
+	}
+}
+
+// spread gives the rows of a batch with images their positions on the other axes.
+func (r *runner) spread(p sched.Plan) {
+	b := &r.batch
+	for axis := range r.axes {
+		r.axes[axis] = append(r.axes[axis][:0], b.Pos[0]...)
+		b.Pos[axis+1] = r.axes[axis]
+	}
+	row := 0
+	for i := range p.Items {
+		if r.out[i].err != nil || len(r.out[i].tokens) > 0 {
+			continue
+		}
+		q, start := r.out[i].seq, p.Items[i].Seq.Table.Len
+		for j := range p.Items[i].Tokens {
+			if len(q.images) > 0 {
+				at := q.position(r.sights.tower, start+j)
+				b.Pos[1][row], b.Pos[2][row] = at[1], at[2]
+			}
+			row++
+		}
+	}
 }
 
 // spans adds the item's tokens: a span that ends at every snapshot, and what is left.

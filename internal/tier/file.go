@@ -127,7 +127,7 @@ func readHeader(r io.Reader, size int64, f *form) (out *run, up runID, err error
 		return nil, up, fmt.Errorf("it claims %d pages", pages)
 	}
 	n := int(le.Uint32(head[12:]))
-	longest := headerBytes(groups, pages, pages*4*(f.geo.PageTokens+saltedElems))
+	longest := headerBytes(groups, pages, pages*longestKey(f.geo.PageTokens))
 	if n < headerBytes(groups, pages, 0) || n > longest || int64(n) > size {
 		return nil, up, fmt.Errorf("it claims a header of %d bytes", n)
 	}

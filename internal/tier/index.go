@@ -38,14 +38,28 @@ type page struct {
 }
 
 // pageKey is what the page at index of a path is compared by: all of its tokens. The first elements of a path may be salted
-// (kv.Salt). Other elements beyond 32 bits are numbers of media items that are valid in this process only: for a page with such
-// an element it reports false.
-func pageKey(key []kv.Elem, index, tokens int) (string, bool) {
+// (kv.Salt). Rows of media items have the item's digest behind the first that the page has of it, because numbers are valid in
+// this process only: it reports false for a page with one whose digest is not known, or that is salted.
+func (t *Tier) pageKey(key []kv.Elem, index int) (string, bool) {
+	tokens := t.opts.Geometry.PageTokens
 	b := make([]byte, 0, 4*tokens+8)
 	salted := index == 0 && key[0]>>63 == 1
-	for i, e := range key[index*tokens : (index+1)*tokens] {
+	page := key[index*tokens : (index+1)*tokens]
+	for i, e := range page {
 		b = binary.LittleEndian.AppendUint32(b, uint32(e))
 		high := uint32(e >> 32)
+		if e.IsMedia() {
+			if salted && i < saltedElems {
+				return "", false
+			}
+			if high = 0; i == 0 || !page[i-1].IsMedia() || page[i-1].Number() != e.Number() || i == saltedElems && salted {
+				digest, ok := t.digest(e.Number())
+				if !ok {
+					return "", false
+				}
+				b = append(b, digest[:]...)
+			}
+		}
 		if salted && i < saltedElems {
 			b = binary.LittleEndian.AppendUint32(b, high)
 			high = ^high >> 31
@@ -57,13 +71,26 @@ func pageKey(key []kv.Elem, index, tokens int) (string, bool) {
 	return string(b), true
 }
 
+func (t *Tier) digest(number uint32) (d [digestBytes]byte, ok bool) {
+	if t.opts.Digest == nil {
+		return d, false
+	}
+	return t.opts.Digest(number)
+}
+
 // saltedElems is how many elements a salt changes, see kv.Salt.Elem. Keys of salted and plain first pages differ in
-// length.
-const saltedElems = 4
+// length by four for each of them, and by digests.
+const (
+	saltedElems = 4
+	digestBytes = 32
+)
+
+// longestKey is the most bytes of the key of a page: every element is a row of another media item, or salted.
+func longestKey(tokens int) int { return (4+digestBytes)*tokens + 4*saltedElems }
 
 // tagOf is the tag of a path, by the key of its first page.
 func tagOf(key string, tokens int) kv.Tag {
-	if len(key) == 4*tokens {
+	if (len(key)-4*tokens)%digestBytes == 0 {
 		return 0
 	}
 	return kv.Tag(binary.LittleEndian.Uint32([]byte(key[4:8])))
@@ -121,7 +148,7 @@ func (t *Tier) Match(key []kv.Elem) Match {
 func (t *Tier) walk(key []kv.Elem, written bool) (ps []*page) {
 	next := t.root
 	for i := range len(key) / t.opts.Geometry.PageTokens {
-		k, ok := pageKey(key, i, t.opts.Geometry.PageTokens)
+		k, ok := t.pageKey(key, i)
 		if !ok {
 			break
 		}

@@ -44,12 +44,13 @@ type Options struct {
 	Name        string // of the model, for people who look into Dir
 	Fingerprint string // everything that changes what the bytes of a page mean, in words
 	Geometry    kv.Geometry
-	Snapshots   bool          // there is recurrent state: see Path.Pages
-	Quota       int64         // bytes of files; 0: 10 GiB, or a tenth of the free disk
-	Shared      bool          // Quota is for what all folders of Dir have when this one is opened; a leastShare of it is there in any case
-	TTL         time.Duration // what was not used for so long is removed; 0: nothing is
-	Warn        func(string)  // gets one line; called from any goroutine; nil: none
-	Ready       func()        // called when a page was read, a fetch has ended or a run was written; likewise
+	Digest      func(number uint32) ([32]byte, bool) // of a media item, see kv.Media; nil: pages with such rows are not kept
+	Snapshots   bool                                 // there is recurrent state: see Path.Pages
+	Quota       int64                                // bytes of files; 0: 10 GiB, or a tenth of the free disk
+	Shared      bool                                 // Quota is for what all folders of Dir have when this one is opened; a leastShare of it is there in any case
+	TTL         time.Duration                        // what was not used for so long is removed; 0: nothing is
+	Warn        func(string)                         // gets one line; called from any goroutine; nil: none
+	Ready       func()                               // called when a page was read, a fetch has ended or a run was written; likewise
 	// Reading, if set, is called before a run's file is opened to be read, for tests of slow disks.
 	Reading func(name string)
 }

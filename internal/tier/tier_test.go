@@ -219,7 +219,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 	d.put(path(salted, 0, nil))
 	passing := slices.Clone(one)
-	passing[10] = 3<<32 | 1 // part of an image: the number means nothing in another process
+	passing[10] = kv.Media(3, 1) // its digest is not known
 	d.put(path(passing, 0, nil))
 	window := elems("answers keep their last window only")
 	d.put(path(window, 0, func(i int) bool { return i < 6 })) // 8 pages; a sequence at 32 reads 27 to 31
@@ -344,7 +344,7 @@ func TestDamage(t *testing.T) {
 }
 
 func mustSpell(key []kv.Elem) string {
-	s, ok := pageKey(key, 0, geo.PageTokens)
+	s, ok := (&Tier{opts: Options{Geometry: geo}}).pageKey(key, 0)
 	if !ok {
 		panic("key does not last")
 	}

@@ -146,7 +146,7 @@ func (t *Tier) next(p *Path, have []*page) (_ *run, whole bool) {
 	}
 	spelled, from, end := 0, len(have), t.useful(p)
 	for i := from; i < end && len(r.pages) < runPages; i++ {
-		key, ok := pageKey(p.Key, i, geo.PageTokens)
+		key, ok := t.pageKey(p.Key, i)
 		if !ok {
 			break
 		}

@@ -18,7 +18,7 @@ import synthetic
 
 SEED, TEXT = 20261127, range(3, 80)
 GRIDS = [[1, 4, 6], [1, 2, 2], [1, 2, 16], [1, 10, 4]]
-VISION = {"depth": 3, "hidden_size": 48, "intermediate_size": 40, "num_heads": 2, "patch_size": 4, "temporal_patch_size": 2, "spatial_merge_size": 2,
+VISION = {"depth": 3, "hidden_size": 64, "intermediate_size": 96, "num_heads": 2, "patch_size": 4, "temporal_patch_size": 2, "spatial_merge_size": 2,
           "out_hidden_size": 64, "num_position_embeddings": 25, "in_channels": 3}
 TURNS = saved.rope(mrope_section=[6, 3, 3], mrope_interleaved=True)
 CASES = {

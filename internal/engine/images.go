@@ -1,0 +1,259 @@
+package engine
+
+import (
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"hearth/internal/backend"
+	"hearth/internal/kv"
+	"hearth/internal/model"
+	"hearth/internal/sched"
+)
+
+// Image is a picture in a prompt: what the tower makes of it takes the places of Tower.Rows tokens from index At on. Those tokens
+// are the model's placeholder.
+type Image struct {
+	model.Image          // not copied: it must not change
+	At          int      // at least 1: a prompt begins with text
+	Digest      [32]byte // of the prepared picture; two with the same digest are one picture
+}
+
+// ImageError refuses a prompt for one of its images.
+type ImageError struct {
+	Image int // which, from 0
+	Err   error
+}
+
+func (e *ImageError) Error() string { return fmt.Sprintf("image %d: %v", e.Image+1, e.Err) }
+func (e *ImageError) Unwrap() error { return e.Err }
+
+// placed is an image in a sequence.
+type placed struct {
+	*Image
+	rows  int
+	from  int32 // where it is on the axes of positions, and what follows it
+	after int32
+}
+
+// place finds out where images are among so many tokens, or what is wrong with one.
+func place(tower *model.Tower, images []Image, tokens int) ([]placed, error) {
+	var all []placed
+	end, shift := 1, 0
+	for i := range images {
+		img := &images[i]
+		bad := func(format string, args ...any) ([]placed, error) {
+			return nil, &ImageError{Image: i, Err: fmt.Errorf(format, args...)}
+		}
+		if tower == nil {
+			return bad("the model cannot see")
+		}
+		if err := tower.Check(img.Grid, len(img.Patches)); err != nil {
+			return nil, &ImageError{Image: i, Err: err}
+		}
+		n := tower.Rows(img.Grid)
+		if img.At < end || n > tokens-img.At {
+			return bad("%d tokens from index %d on are not between index %d and the %d tokens of the prompt", n, img.At, end, tokens)
+		}
+		p := placed{Image: img, rows: n, from: int32(img.At + shift)}
+		p.after = p.from + int32(tower.Extent(img.Grid))
+		end = img.At + n
+		shift = int(p.after) - end
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// position is where the token at an index is on the axes of positions.
+func (q *sequence) position(tower *model.Tower, index int) [3]int32 {
+	pos := int32(index)
+	for i := range q.images {
+		p := &q.images[i]
+		if index < p.At {
+			break
+		}
+		if index < p.At+p.rows {
+			at := tower.At(p.Grid, index-p.At)
+			for i := range at {
+				at[i] += p.from
+			}
+			return at
+		}
+		pos = p.after + int32(index-p.At-p.rows)
+	}
+	return [3]int32{pos, pos, pos}
+}
+
+// mostNumbers is how many digests have a number at once. One that has lost it gets another, and misses what was stored under the
+// first.
+const mostNumbers = 1 << 16
+
+// numbers gives digests of images numbers for the keys of the prefix tree. A number is never used for another digest.
+type numbers struct {
+	mu     sync.Mutex
+	of     map[[32]byte]uint32
+	digest map[uint32][32]byte
+	next   uint32 // 2^31 of them last for years
+}
+
+func (n *numbers) number(digest [32]byte) uint32 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if id, ok := n.of[digest]; ok {
+		return id
+	}
+	if n.of == nil {
+		n.of, n.digest = map[[32]byte]uint32{}, map[uint32][32]byte{}
+	}
+	id := n.next
+	n.next++
+	n.of[digest], n.digest[id] = id, digest
+	if old, ok := n.digest[id-mostNumbers]; ok {
+		delete(n.of, old)
+		delete(n.digest, id-mostNumbers)
+	}
+	return id
+}
+
+// known is the digest of a number.
+func (n *numbers) known(id uint32) ([32]byte, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	d, ok := n.digest[id]
+	return d, ok
+}
+
+// mark puts images into a key.
+func (n *numbers) mark(key []kv.Elem, salt *kv.Salt, images []placed) {
+	for i := range images {
+		p := &images[i]
+		id := n.number(p.Digest)
+		for row := range p.rows {
+			key[p.At+row] = salt.Elem(p.At+row, kv.Media(id, row))
+		}
+	}
+}
+
+// sights are what the tower has made of images, by digest. It belongs to the loop.
+type sights struct {
+	tower *model.Tower
+	be    backend.Backend
+	opts  backend.Options
+	limit int64 // bytes that are kept beyond what sequences still need
+	made  map[[32]byte]*sight
+	bytes int64
+	clock int64
+	took  time.Duration // in this step
+
+	encoded, reused int64
+}
+
+type sight struct {
+	features model.Features
+	bytes    int64
+	used     int64 // clock of the last step that needed it
+}
+
+// step begins a step.
+func (s *sights) step() {
+	s.clock++
+	s.took = 0
+}
+
+// need gives the features of an image, which it makes unless they are there. A panic of the tower is an error of who needs it.
+func (s *sights) need(img *Image) (f *model.Features, err error) {
+	if v := s.made[img.Digest]; v != nil {
+		if v.used != s.clock {
+			s.reused++
+		}
+		v.used = s.clock
+		return &v.features, nil
+	}
+	defer func(began time.Time) {
+		s.took += time.Since(began)
+		v := recover()
+		if cut := backend.Unreadable(v); cut != nil {
+			err = &StepError{Err: cut}
+		} else if v != nil {
+			err = &StepError{Err: fmt.Errorf("panic: %v", v), Stack: debug.Stack()}
+		}
+	}(time.Now())
+	if err := s.tower.Load(s.be, s.opts); err != nil {
+		return nil, fmt.Errorf("load the part that sees: %w", err)
+	}
+	made, err := s.tower.Encode(s.be, &img.Image)
+	if err != nil {
+		return nil, &StepError{Err: err}
+	}
+	v := &sight{features: made, bytes: made.Bytes(), used: s.clock}
+	if s.made == nil {
+		s.made = map[[32]byte]*sight{}
+	}
+	s.made[img.Digest] = v
+	s.bytes += v.bytes
+	s.encoded++
+	return &v.features, nil
+}
+
+// trim forgets what was not needed for longest, until the rest is within the limit. What running sequences still need stays.
+func (s *sights) trim(seqs map[sched.ID]*sequence) {
+	if s.bytes <= s.limit {
+		return
+	}
+	needed := map[[32]byte]bool{}
+	for _, q := range seqs {
+		for i := range q.images {
+			if p := &q.images[i]; q.open && q.Table.Len < p.At+p.rows {
+				needed[p.Digest] = true
+			}
+		}
+	}
+	for s.bytes > s.limit {
+		var oldest [32]byte
+		var found *sight
+		for d, v := range s.made {
+			if !needed[d] && (found == nil || v.used < found.used) {
+				oldest, found = d, v
+			}
+		}
+		if found == nil {
+			return
+		}
+		s.forget(oldest, found)
+	}
+}
+
+func (s *sights) forget(digest [32]byte, v *sight) {
+	v.features.Free(s.be)
+	s.bytes -= v.bytes
+	delete(s.made, digest)
+}
+
+// close forgets everything.
+func (s *sights) close() {
+	for d, v := range s.made {
+		s.forget(d, v)
+	}
+}
+
+// see makes what the rows of an item need of images, and puts it into the batch, where they begin at row.
+func (r *runner) see(q *sequence, start, tokens, row int) error {
+	for i := range q.images {
+		p := &q.images[i]
+		from, to := max(start, p.At), min(start+tokens, p.At+p.rows)
+		if from >= to {
+			continue
+		}
+		f, err := r.sights.need(p.Image)
+		if err != nil {
+			return err
+		}
+		in := backend.Insert{Features: f.Rows, Deep: f.Deep, From: from - p.At}
+		for at := from; at < to; at++ {
+			in.Rows = append(in.Rows, int32(row+at-start))
+		}
+		r.batch.Media = append(r.batch.Media, in)
+	}
+	return nil
+}

@@ -1,0 +1,237 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hearth/internal/backend"
+	"hearth/internal/backend/cpu"
+	"hearth/internal/kv"
+	"hearth/internal/model"
+	"hearth/internal/quant"
+	"hearth/internal/tier/tiertest"
+)
+
+// seeing is a model with a tower and random weights: its images turn heads by three axes, and add to three layers.
+const seeing = `{"model_type":"qwen3_vl","text_config":{"hidden_size":64,"num_hidden_layers":3,"intermediate_size":96,"num_attention_heads":4,
+"num_key_value_heads":2,"head_dim":16,"rms_norm_eps":1e-6,"vocab_size":97,"max_position_embeddings":4096,
+"rope_parameters":{"rope_theta":10000,"rope_type":"default","mrope_section":[4,2,2]}},"tie_word_embeddings":true,
+"vision_config":{"depth":2,"hidden_size":32,"intermediate_size":48,"num_heads":2,"patch_size":2,"out_hidden_size":64,"num_position_embeddings":25,
+"deepstack_visual_indexes":[0,1]}}`
+
+func towerOf(t *testing.T) *model.Tower {
+	t.Helper()
+	v, err := model.Synthetic{Config: []byte(seeing), Seed: 5, Type: quant.F32}.Tower()
+	if err != nil || v == nil {
+		t.Fatal(v, err)
+	}
+	t.Cleanup(func() {
+		if err := v.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return v
+}
+
+// sees is an engine that can see.
+func sees(t *testing.T, v *model.Tower, change func(*Config)) *Engine {
+	t.Helper()
+	h := &hooked{Backend: cpu.New(), config: seeing, precision: backend.Float32}
+	return start(t, h, func(c *Config) {
+		c.Tower, c.Seeing, c.Sights = v, backend.Options{Precision: backend.Float32, Threads: 2}, 1<<20
+		if change != nil {
+			change(c)
+		}
+	})
+}
+
+// picture is a random one, from index at on.
+func picture(v *model.Tower, at int, seed uint64, grid [3]int) Image {
+	r := rand.New(rand.NewPCG(seed, 21))
+	img := Image{At: at, Image: model.Image{Grid: grid}}
+	for range grid[0] * grid[1] * grid[2] * v.Patch {
+		img.Patches = append(img.Patches, float32(r.NormFloat64()))
+	}
+	img.Digest[0], img.Digest[31] = byte(seed), byte(grid[1])
+	return img
+}
+
+// album is prompts with images: the same at one place, others, and more than once.
+func album(v *model.Tower) (all []Prompt) {
+	text := prompt(220, 8)
+	wide, tall, small := [3]int{1, 4, 30}, [3]int{1, 20, 6}, [3]int{1, 2, 2}
+	add := func(n int, images ...Image) {
+		p := Prompt{Tokens: append([]int32(nil), text[:n]...), MaxTokens: 12, Logprobs: 3, Images: images}
+		for _, img := range images {
+			for i := range v.Rows(img.Grid) {
+				p.Tokens[img.At+i] = 96
+			}
+		}
+		all = append(all, p)
+	}
+	add(150, picture(v, 70, 1, wide))
+	add(150, picture(v, 70, 2, wide))
+	add(160, picture(v, 70, 1, wide))
+	add(130, picture(v, 40, 1, wide), picture(v, 90, 3, tall))
+	add(200, picture(v, 40, 1, wide), picture(v, 90, 3, tall), picture(v, 120, 1, wide))
+	add(140, picture(v, 1, 4, small), picture(v, 2, 5, small), picture(v, 60, 3, tall))
+	add(180)
+	return all
+}
+
+// TestImages: what is said to a text with images does not depend on chunks, on what runs beside it, on what is cached, or on how
+// much of what the tower made is kept; another picture changes it.
+func TestImages(t *testing.T) {
+	v := towerOf(t)
+	one := sees(t, v, func(c *Config) { c.MaxSequences, c.NoCache, c.Sights = 1, true, 0 })
+	all := album(v)
+	blind := read(t, submit(t, one, all[len(all)-1]))
+	if v.Loaded() || one.Stats().Images.Encoded != 0 {
+		t.Error("the tower was loaded for a text")
+	}
+	var want [][]Token
+	for _, p := range all {
+		want = append(want, read(t, submit(t, one, p)))
+	}
+	if d := cmp.Diff(blind, want[len(all)-1]); d != "" {
+		t.Errorf("a text alone, before images and after: %s", d)
+	}
+	if cmp.Equal(want[0], want[1]) {
+		t.Error("two pictures are the same to the model")
+	}
+	if s := one.Stats().Images; s.Encoded != 10 || s.Bytes != 0 {
+		t.Errorf("nothing is kept: %+v", s)
+	}
+	for seed := range uint64(6) {
+		r := rand.New(rand.NewPCG(seed, 4))
+		e := sees(t, towerOf(t), func(c *Config) {
+			c.PrefillChunk, c.MaxSequences, c.Sights = []int{7, 64, 2048}[seed%3], 1+r.IntN(5), int64(r.IntN(2)<<20)
+		})
+		disturb(t, e, r, all, want)
+		closeNow(t, e)
+	}
+}
+
+// TestImagesCached: the same picture at the same place is a hit, and needs no tower; another one parts there.
+func TestImagesCached(t *testing.T) {
+	v := towerOf(t)
+	e := sees(t, v, nil)
+	all := album(v)
+	ask := func(p Prompt, cached int, encoded int64) {
+		t.Helper()
+		s := submit(t, e, p)
+		read(t, s)
+		settle(e)
+		if got := s.Usage().Cached; got < cached || got > cached+1 { // one more if what was said goes on as the text does
+			t.Errorf("%d tokens of the cache, want %d", got, cached)
+		}
+		if n := e.Stats().Images.Encoded; n != encoded {
+			t.Errorf("%d images encoded, want %d", n, encoded)
+		}
+	}
+	ask(all[0], 0, 1)
+	ask(all[0], 149, 1)
+	ask(all[1], 70, 2)  // up to the other picture
+	ask(all[2], 150, 2) // goes on behind the first one
+	salted := all[0]
+	salted.Salt = kv.Salt{1, 2, 3}
+	ask(salted, 0, 2)   // what was made of the picture is known all the same
+	ask(salted, 149, 2)
+	if n := e.Stats().Images.Bytes; n != 2*3*30*64*4 {
+		t.Errorf("%d bytes kept", n)
+	}
+}
+
+// TestImagesRestored: after a restart numbers of pictures are others, and what the disk has is found by their digests.
+func TestImagesRestored(t *testing.T) {
+	dir := t.TempDir()
+	var n tiertest.Notes
+	run := func(order ...int) (cached []int, said [][]Token) {
+		v := towerOf(t)
+		e := sees(t, v, onDisk(dir, &n, func(c *Config) {
+			c.Tower, c.Seeing = v, backend.Options{Precision: backend.Float32, Threads: 2}
+		}))
+		all := album(v)
+		for _, i := range order {
+			s := submit(t, e, all[i])
+			said = append(said, read(t, s))
+			settle(e)
+			cached = append(cached, s.Usage().Cached)
+		}
+		closeNow(t, e)
+		return cached, said
+	}
+	_, want := run(0, 1)
+	for _, i := range []int{1, 0} {
+		cached, said := run(i)
+		if cached[0] != 128 {
+			t.Errorf("prompt %d: %d tokens cached, want 128", i, cached[0])
+		}
+		if d := cmp.Diff(want[i], said[0]); d != "" {
+			t.Error(d)
+		}
+	}
+	for _, note := range n.Take() {
+		t.Error(note)
+	}
+}
+
+// TestImageErrors: what is wrong with an image is said before anything runs.
+func TestImageErrors(t *testing.T) {
+	v := towerOf(t)
+	e, blind := sees(t, v, nil), start(t, &hooked{}, nil)
+	at := func(at int, grid [3]int) Image { return picture(v, at, 1, grid) }
+	short := at(3, [3]int{1, 2, 2})
+	short.Patches = short.Patches[1:]
+	odd := at(3, [3]int{1, 2, 2})
+	odd.Grid = [3]int{1, 1, 4}
+	for name, tc := range map[string]struct {
+		e      *Engine
+		images []Image
+		want   string
+	}{
+		"blind":     {blind, []Image{at(3, [3]int{1, 2, 2})}, "image 1: the model cannot see"},
+		"first":     {e, []Image{at(0, [3]int{1, 2, 2})}, "image 1: 1 tokens from index 0 on are not between index 1 and the 20 tokens"},
+		"end":       {e, []Image{at(3, [3]int{1, 2, 2}), at(19, [3]int{1, 2, 4})}, "image 2: 2 tokens from index 19"},
+		"overlap":   {e, []Image{at(3, [3]int{1, 2, 8}), at(6, [3]int{1, 2, 2})}, "image 2: 1 tokens from index 6 on are not between index 7"},
+		"short":     {e, []Image{short}, "image 1: an image of [1 2 2] patches has 95 numbers, not 96"},
+		"odd":       {e, []Image{odd}, "squares of 2·2 patches"},
+		"enormous":  {e, []Image{{At: 3, Image: model.Image{Grid: [3]int{1, 1 << 40, 1 << 40}}}}, "out of range"},
+		"no patch":  {e, []Image{{At: 3, Image: model.Image{Grid: [3]int{1, 0, 2}}}}, "out of range"},
+		"two times": {e, []Image{{At: 3, Image: model.Image{Grid: [3]int{2, 2, 2}, Patches: make([]float32, 2*96)}}}, "one frame"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := tc.e.Submit(context.Background(), Prompt{Tokens: prompt(20, 1), Images: tc.images})
+			var bad *ImageError
+			if !errors.As(err, &bad) || !strings.Contains(fmt.Sprint(err), tc.want) {
+				t.Errorf("got %v, should say %s", err, tc.want)
+			}
+		})
+	}
+}
+
+// TestNumbers: a digest keeps its number, and none is used twice.
+func TestNumbers(t *testing.T) {
+	var n numbers
+	digest := func(i int) (d [32]byte) { d[0], d[1], d[2] = byte(i), byte(i>>8), byte(i>>16); return d }
+	for i := range mostNumbers + 10 {
+		if id := n.number(digest(i)); id != uint32(i) || n.number(digest(i)) != id {
+			t.Fatalf("digest %d has the number %d", i, id)
+		}
+	}
+	if _, ok := n.known(9); ok || len(n.of) != mostNumbers || len(n.digest) != mostNumbers {
+		t.Errorf("%d digests have numbers", len(n.of))
+	}
+	if d, ok := n.known(10); !ok || d != digest(10) {
+		t.Error("digest 10 is forgotten")
+	}
+	if id := n.number(digest(3)); id != mostNumbers+10 {
+		t.Errorf("digest 3 comes back with the number %d", id)
+	}
+}
