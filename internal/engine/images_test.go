@@ -141,7 +141,7 @@ func TestImagesCached(t *testing.T) {
 	ask(all[2], 150, 2) // goes on behind the first one
 	salted := all[0]
 	salted.Salt = kv.Salt{1, 2, 3}
-	ask(salted, 0, 2)   // what was made of the picture is known all the same
+	ask(salted, 0, 2) // what was made of the picture is known all the same
 	ask(salted, 149, 2)
 	if n := e.Stats().Images.Bytes; n != 2*3*30*64*4 {
 		t.Errorf("%d bytes kept", n)

@@ -50,6 +50,14 @@ func TestMLXSavedFolders(t *testing.T) {
 	}
 }
 
+// TestMLXTowers is TestTowers on MLX itself.
+func TestMLXTowers(t *testing.T) {
+	testshim.Library(t, testshim.Newest)
+	for _, name := range visionGoldens(t) {
+		t.Run(name, func(t *testing.T) { loadSeen(t, name).compare(t, testshim.Open(t)) })
+	}
+}
+
 // TestMLXFolders: folders in which modules are stored in several ways give the reference's logits on MLX itself.
 func TestMLXFolders(t *testing.T) {
 	testshim.Library(t, testshim.Newest)

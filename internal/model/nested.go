@@ -14,7 +14,6 @@ import (
 )
 
 func init() {
-	register("qwen2_vl", newQwen2VL)
 	register("pixtral", newPixtral)
 	registerNear("phi3_v", "phi3", newPhi3V)
 	for _, typ := range []string{"mistral3", "llava"} { // mlx-lm's; the rest are near names
@@ -234,11 +233,6 @@ func (c *config) shareHeads() {
 		c.text["head_dim"] = json.RawMessage(strconv.Itoa(k.D / k.Heads))
 		c.harmless("head_dim")
 	}
-}
-
-// newQwen2VL is also for older folders, whose config has all keys in one.
-func newQwen2VL(cfg *config, b *Build) (Generator, error) {
-	return newNested(func(cfg *config, b *Build) (Generator, error) { return qwen2(cfg, b, 80, 1e6) }, cfg, b, nil)
 }
 
 // newPixtral is llama with a head of its own. Its configs leave out the number of heads where it is 32.

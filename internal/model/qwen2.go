@@ -27,16 +27,16 @@ func readQwen(cfg *config, from int) (*qwenArgs, error) {
 
 // newQwen2: queries, keys and values have a bias, nothing else does.
 func newQwen2(cfg *config, b *Build) (Generator, error) {
-	return qwen2(cfg, b, 28, 10000)
+	return qwen2(cfg, b, 28, rotation{Base: 10000})
 }
 
 // qwen2 has its defaults of max_window_layers and of the base from models of text, or of text and images.
-func qwen2(cfg *config, b *Build, from int, base float64) (Generator, error) {
+func qwen2(cfg *config, b *Build, from int, r rotation) (Generator, error) {
 	a, err := readQwen(cfg, from)
 	if err != nil {
 		return nil, err
 	}
-	rope := cfg.rope(rotation{Head: a.HeadDim, Base: base})
+	rope := cfg.rope(r.of(a.HeadDim))
 	return newDecoder(&a.common, b, func(i int) decoderLayer {
 		t := gqa(b, &a.common, i, a.window(i), rope)
 		t.QKV.Bias = true

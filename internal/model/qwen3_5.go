@@ -1,6 +1,16 @@
 package model
 
-func init() { register("qwen3_5", newQwen35) }
+func init() {
+	register("qwen3_5", newQwen35)
+	towers["qwen3_5"] = newQwen35Vision
+}
+
+// newQwen35Vision is that of qwen3_vl, of which no layers are added later.
+func newQwen35Vision(cfg *config, width int) (vision, error) {
+	a := qwen3VisionDefaults()
+	a.Deep = nil
+	return a.vision(cfg, width)
+}
 
 // newQwen35 is qwen3_next with the projections of a delta layer in four tensors, and with experts in every layer or in
 // none. It is the language model of a model of text and images.
@@ -14,7 +24,7 @@ func newQwen35(cfg *config, b *Build) (Generator, error) {
 		}
 	}
 	cfg.is("output_gate_type", `"swish"`)
-	m, err := newHybrid(cfg, &a, rotation{Base: 10000, Share: 0.25, Fixed: true}, b)
+	m, err := newHybrid(cfg, &a, rotation{Base: 10000, Share: 0.25, Fixed: true, Axes: axes{sections: []int{11, 11, 10}, inTurn: true}}, b)
 	if err != nil {
 		return nil, err
 	}

@@ -79,12 +79,29 @@ type qwen3Vision struct {
 
 type visionBlock struct {
 	Norm1 nn.LayerNorm `w:"norm1"`
-	QKV   nn.Linear    `w:"attn.qkv"`
-	O     nn.Linear    `w:"attn.proj"`
+	Attn  visionAttn   `w:"attn"`
 	Norm2 nn.LayerNorm `w:"norm2"`
 	Up    nn.Linear    `w:"mlp.linear_fc1"`
 	Down  nn.Linear    `w:"mlp.linear_fc2"`
-	spec  B.Attn
+}
+
+// visionAttn lets patches see each other: those of a frame, or of a window of it.
+type visionAttn struct {
+	QKV  nn.Linear `w:"qkv"`
+	O    nn.Linear `w:"proj"`
+	spec B.Attn
+}
+
+func newVisionAttn(d, heads int) visionAttn {
+	head := d / heads
+	return visionAttn{QKV: biased(d, d, d, d), O: biased(d, d),
+		spec: B.Attn{State: B.NoState, Heads: heads, KVHeads: heads, KDim: head, VDim: head, Scale: float32(1 / math.Sqrt(float64(head))), Both: true}}
+}
+
+func (a *visionAttn) Forward(o B.Ops, x B.Array, rope *B.Rope) B.Array {
+	y := a.QKV.Forward(o, x)
+	q, k := o.RoPE(a.QKV.Part(o, y, 0), rope), o.RoPE(a.QKV.Part(o, y, 1), rope)
+	return a.O.Forward(o, o.Attention(q, k, a.QKV.Part(o, y, 2), &a.spec))
 }
 
 // visionMerger makes one row of Merge·Merge. The norm is of each, or of the row.
@@ -108,10 +125,16 @@ func (m *visionMerger) Forward(o B.Ops, x B.Array) B.Array {
 }
 
 func newQwen3Vision(cfg *config, width int) (vision, error) {
+	a := qwen3VisionDefaults()
+	return a.vision(cfg, width)
+}
+
+// qwen3VisionDefaults are those of transformers.
+func qwen3VisionDefaults() qwen3VisionArgs {
 	a := qwen3VisionArgs{Depth: 27, D: 1152, FFN: 4304, Heads: 16, Channels: 3, Side: 16, Frames: 2, Merge: 2, Out: 3584, Positions: 2304,
 		Deep: []int{8, 16, 24}, Act: "gelu_pytorch_tanh"}
 	a.Rope.Theta = 10000
-	return a.vision(cfg, width)
+	return a
 }
 
 func (a *qwen3VisionArgs) vision(cfg *config, width int) (vision, error) {
@@ -120,16 +143,15 @@ func (a *qwen3VisionArgs) vision(cfg *config, width int) (vision, error) {
 		return nil, err
 	}
 	const eps = 1e-6
-	head, n := a.D/a.Heads, a.Merge*a.Merge
+	n := a.Merge * a.Merge
 	m := &qwen3Vision{args: *a, side: int(math.Sqrt(float64(a.Positions))), act: B.Activation{Kind: cfg.visionAct(a.Act)},
-		rope:      planeRope(head, float64(a.Rope.Theta)),
+		rope:      planeRope(a.D/a.Heads, float64(a.Rope.Theta)),
 		Patch:     nn.Patches{Out: a.D, Window: []int{a.Channels, a.Frames, a.Side, a.Side}, Bias: true},
 		Positions: nn.Embedding{Vocab: a.Positions, Dim: a.D},
 		Merger:    visionMerger{Norm: nn.LN(a.D, eps), Up: biased(n*a.D, n*a.D), Down: biased(n*a.D, a.Out), n: n}}
 	for i := range a.Depth {
-		m.Blocks = append(m.Blocks, visionBlock{Norm1: nn.LN(a.D, eps), QKV: biased(a.D, a.D, a.D, a.D), O: biased(a.D, a.D),
-			Norm2: nn.LN(a.D, eps), Up: biased(a.D, a.FFN), Down: biased(a.FFN, a.D),
-			spec: B.Attn{State: B.NoState, Heads: a.Heads, KVHeads: a.Heads, KDim: head, VDim: head, Scale: float32(1 / math.Sqrt(float64(head))), Both: true}})
+		m.Blocks = append(m.Blocks, visionBlock{Norm1: nn.LN(a.D, eps), Attn: newVisionAttn(a.D, a.Heads),
+			Norm2: nn.LN(a.D, eps), Up: biased(a.D, a.FFN), Down: biased(a.FFN, a.D)})
 		m.deep = append(m.deep, slices.Index(a.Deep, i))
 	}
 	for range a.Deep {
@@ -244,7 +266,7 @@ func (m *qwen3Vision) encode(o B.Ops, b *B.Batch, grid [3]int, patches B.Array) 
 	h := o.Add(m.Patch.Forward(o, patches), o.Embed(m.Positions.W, m.places(grid, b)))
 	for i := range m.Blocks {
 		l := &m.Blocks[i]
-		h = o.Add(h, l.attention(o, h, m.rope))
+		h = o.Add(h, l.Attn.Forward(o, l.Norm1.Forward(o, h), m.rope))
 		h = o.Add(h, l.Down.Forward(o, o.Act(l.Up.Forward(o, l.Norm2.Forward(o, h)), &m.act)))
 		if n := m.deep[i]; n >= 0 {
 			out = append(out, o.Keep(m.DeepMergers[n].Forward(o, h)))
@@ -253,10 +275,4 @@ func (m *qwen3Vision) encode(o B.Ops, b *B.Batch, grid [3]int, patches B.Array) 
 	}
 	out[0] = m.Merger.Forward(o, h)
 	return out
-}
-
-func (l *visionBlock) attention(o B.Ops, h B.Array, rope *B.Rope) B.Array {
-	y := l.QKV.Forward(o, l.Norm1.Forward(o, h))
-	q, k := o.RoPE(l.QKV.Part(o, y, 0), rope), o.RoPE(l.QKV.Part(o, y, 1), rope)
-	return l.O.Forward(o, o.Attention(q, k, l.QKV.Part(o, y, 2), &l.spec))
 }

@@ -37,7 +37,7 @@ type rotation struct {
 
 // axes is how a family turns pairs by the three axes of positions: frame, row and column of an image. Text has one position on all.
 type axes struct {
-	sections []int // where the config has none
+	sections []int // where the config has none; empty: one axis there; nil: whatever it says
 	inTurn   bool
 }
 

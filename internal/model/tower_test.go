@@ -211,46 +211,40 @@ func relative(got, want []float32) float64 {
 // TestTowers compares features and logits with those of transformers, whole and in chunks, and decoding behind images.
 func TestTowers(t *testing.T) {
 	for _, name := range visionGoldens(t) {
-		for _, tc := range []struct {
-			name            string
-			open            func() backend.Backend
-			opts            backend.Options
-			features, logit float64
-		}{
-			{"ref", func() backend.Backend { return ref.New() }, backend.Options{Precision: backend.Float32}, 1e-5, 1e-4},
-			{"cpu", func() backend.Backend { return cpu.New() }, backend.Options{Precision: backend.Float32, Threads: 2}, 1e-5, 1e-4},
-		} {
-			t.Run(name+"/"+tc.name, func(t *testing.T) {
-				g, be := loadSeen(t, name), tc.open()
-				s := g.see(t, g.folder(t), be, tc.opts)
-				for _, w := range s.m.Warnings {
-					t.Errorf("warning: %s", w)
-				}
-				for i, img := range g.Images {
-					got := numbers(t, be, s.all[i])
-					if len(got) != len(img.Features) {
-						t.Fatalf("image %d: %d arrays of features, want %d", i, len(got), len(img.Features))
-					}
-					for n := range got {
-						d := relative(got[n], img.Features[n])
-						t.Logf("image %d of %v, features %d: %.2g (bound %.0g)", i, img.Grid, n, d, tc.features)
-						if !(d <= tc.features) {
-							t.Errorf("image %d of %v, features %d differ by %.3g", i, img.Grid, n, d)
-						}
-					}
-				}
-				whole := g.say(t, s, be, len(g.Tokens))
-				d := g.diff(whole, g.Logits)
-				t.Logf("logits: %.2g of their range (bound %.0g)", d, tc.logit)
-				if !(d <= tc.logit) {
-					t.Errorf("logits differ by %.3g of their range", d)
-				}
-				for _, chunk := range []int{1, 7} {
-					if cut := g.say(t, s, be, chunk); !slices.Equal(cut, whole) {
-						t.Errorf("chunks of %d differ from the whole by %.3g", chunk, g.diff(cut, whole))
-					}
-				}
-			})
+		t.Run(name+"/ref", func(t *testing.T) { loadSeen(t, name).compare(t, ref.New()) })
+		t.Run(name+"/cpu", func(t *testing.T) { loadSeen(t, name).compare(t, cpu.New()) })
+	}
+}
+
+func (g *seen) compare(t *testing.T, be backend.Backend) {
+	const features, logit = 1e-5, 1e-4 // of the largest number, and of the range
+	s := g.see(t, g.folder(t), be, backend.Options{Precision: backend.Float32, Threads: 2})
+	for _, w := range s.m.Warnings {
+		t.Errorf("warning: %s", w)
+	}
+	for i, img := range g.Images {
+		got := numbers(t, be, s.all[i])
+		if len(got) != len(img.Features) {
+			t.Fatalf("image %d: %d arrays of features, want %d", i, len(got), len(img.Features))
+		}
+		for n := range got {
+			d := relative(got[n], img.Features[n])
+			t.Logf("image %d of %v, features %d: %.2g", i, img.Grid, n, d)
+			if !(d <= features) {
+				t.Errorf("image %d of %v, features %d differ by %.3g", i, img.Grid, n, d)
+			}
+		}
+	}
+	whole := g.say(t, s, be, len(g.Tokens))
+	d := g.diff(whole, g.Logits)
+	t.Logf("logits: %.2g of their range", d)
+	if !(d <= logit) {
+		t.Errorf("logits differ by %.3g of their range", d)
+	}
+	for _, chunk := range []int{1, 7} {
+		cut := g.say(t, s, be, chunk)
+		if d := g.diff(cut, whole); be.Caps().Invariant && !slices.Equal(cut, whole) || !(d <= logit) {
+			t.Errorf("chunks of %d differ from the whole by %.3g", chunk, d)
 		}
 	}
 }
@@ -314,5 +308,104 @@ func TestTowerLayouts(t *testing.T) {
 				t.Error("logits differ")
 			}
 		})
+	}
+}
+
+// TestTowerQuantized: a tower whose matrices are quantised as in published folders is the one of the numbers that they stand for.
+func TestTowerQuantized(t *testing.T) {
+	const group, bits = 32, 8
+	g := loadSeen(t, "qwen3_vl")
+	scheme := quant.Scheme{Mode: quant.Affine, Bits: bits, Group: group}
+	f, err := safetensors.Parse("model.safetensors", g.mlx(t, g.folder(t))["model.safetensors"].Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stored, meant []safetensors.Tensor
+	quantised := 0
+	for _, x := range f.Tensors {
+		path, ok := strings.CutSuffix(x.Name, ".weight")
+		if !ok || !strings.HasPrefix(x.Name, "vision_tower.") || len(x.Shape) != 2 || x.Shape[1]%group != 0 {
+			stored, meant = append(stored, x), append(meant, x)
+			continue
+		}
+		numbers := make([]float32, x.Shape[0]*x.Shape[1])
+		quant.Floats(numbers, quant.F32, x.Bytes)
+		m, err := quant.Quantize(scheme, numbers, x.Shape[0], x.Shape[1], quant.F32)
+		if err != nil {
+			t.Fatal(err)
+		}
+		quantised++
+		groups := []int{x.Shape[0], x.Shape[1] / group}
+		stored = append(stored, safetensors.Tensor{Name: x.Name, DType: "U32", Shape: []int{x.Shape[0], x.Shape[1] * bits / 32}, Bytes: m.Weight},
+			safetensors.Tensor{Name: path + ".scales", DType: "F32", Shape: groups, Bytes: m.Scales}, safetensors.Tensor{Name: path + ".biases", DType: "F32", Shape: groups, Bytes: m.Biases})
+		for r := range x.Shape[0] {
+			m.Row(numbers[r*x.Shape[1]:][:x.Shape[1]], r)
+		}
+		x.Bytes = make([]byte, 4*len(numbers))
+		quant.PutFloats(x.Bytes, quant.F32, numbers)
+		meant = append(meant, x)
+	}
+	if quantised < 10 {
+		t.Fatalf("%d matrices are quantised", quantised)
+	}
+	opts := backend.Options{Precision: backend.Float32, Threads: 2}
+	one, two := cpu.New(), cpu.New()
+	a := g.see(t, fstest.MapFS{"model.safetensors": pack(t, meant)}, one, opts)
+	g.Config = lastOf(t, strings.Trim(string(g.Config), "{}\n ")+`, "quantization": {"group_size": 32, "bits": 8}`)
+	b := g.see(t, fstest.MapFS{"model.safetensors": pack(t, stored)}, two, opts)
+	for i := range g.Images {
+		x, y := numbers(t, one, a.all[i]), numbers(t, two, b.all[i])
+		for n := range x {
+			if d := relative(y[n], x[n]); !(d <= 1e-5) {
+				t.Errorf("image %d, features %d differ by %.3g", i, n, d)
+			}
+		}
+	}
+}
+
+// TestTowerAbsent: a folder with the language model alone has no tower, and says nothing of it; one with a part of a tower names what
+// is missing.
+func TestTowerAbsent(t *testing.T) {
+	g := loadSeen(t, "qwen3_vl")
+	f, err := safetensors.Parse("model.safetensors", g.folder(t)["model.safetensors"].Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func(keep func(name string) bool) (*model.Tower, error) {
+		var tensors []safetensors.Tensor
+		for _, x := range f.Tensors {
+			if keep(x.Name) {
+				tensors = append(tensors, x)
+			}
+		}
+		c, err := model.OpenCheckpoint(fstest.MapFS{"config.json": text(string(g.Config)), "model.safetensors": pack(t, tensors)}, "seen")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		return c.Tower()
+	}
+	if v, err := open(func(name string) bool { return !strings.Contains(name, "visual.") }); v != nil || err != nil {
+		t.Errorf("a folder without a tower has %v: %v", v, err)
+	}
+	const missing = "blocks.1.attn.proj.weight"
+	if _, err := open(func(name string) bool { return !strings.HasSuffix(name, missing) }); err == nil || !strings.Contains(err.Error(), missing) {
+		t.Errorf("got %v, should name %s", err, missing)
+	}
+}
+
+// TestTowerConfigs: what is wrong with vision_config is said by its key.
+func TestTowerConfigs(t *testing.T) {
+	for _, tc := range []struct{ golden, key, value string }{
+		{"qwen3_vl", "depth", "0"}, {"qwen3_vl", "num_heads", "3"}, {"qwen3_vl", "out_hidden_size", "32"}, {"qwen3_vl", "deepstack_visual_indexes", "[0, 7]"},
+		{"qwen3_vl", "hidden_act", `"mish"`}, {"qwen3_vl", "patch_size", `"large"`}, {"qwen3_vl", "spatial_merge_size", "-1"}, {"qwen3_vl", "rope_parameters", `{"rope_theta": 0}`},
+		{"qwen2_5_vl", "window_size", "1"}, {"qwen2_5_vl", "intermediate_size", "-3"}, {"qwen2_vl", "embed_dim", "70000000"},
+	} {
+		g := loadSeen(t, tc.golden)
+		m := mutation{Key: "vision_config." + tc.key, Value: []byte(tc.value)}
+		_, err := model.Synthetic{Config: m.apply(t, g.Config), Type: quant.F32}.Tower()
+		if err == nil || !strings.Contains(err.Error(), tc.key) {
+			t.Errorf("%s, %s %s: got %v", tc.golden, tc.key, tc.value, err)
+		}
 	}
 }

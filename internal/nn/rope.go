@@ -64,7 +64,7 @@ func NewRope(head int, a RopeArgs) (*B.Rope, error) {
 			return nil, fmt.Errorf("rope %s: factor %g is out of range", a.Type, a.Factor)
 		}
 	}
-	if a.Sections != nil {
+	if len(a.Sections) > 0 {
 		var err error
 		if r.Axis, err = a.axes(len(r.InvFreq)); err != nil {
 			return nil, err
@@ -88,8 +88,8 @@ func (a *RopeArgs) axes(pairs int) ([]uint8, error) {
 	const three = 3
 	total := 0
 	for _, n := range a.Sections {
-		if n < 0 || n > pairs {
-			return nil, fmt.Errorf("mrope_section %v is out of range for %d pairs", a.Sections, pairs)
+		if n < 0 || n > 1<<16 {
+			return nil, fmt.Errorf("mrope_section %v is out of range", a.Sections)
 		}
 		total += n
 	}

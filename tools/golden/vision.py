@@ -24,6 +24,13 @@ TURNS = saved.rope(mrope_section=[6, 3, 3], mrope_interleaved=True)
 CASES = {
     "qwen3_vl": {"text_config": {"rope_parameters": TURNS}, "vision_config": VISION | {"deepstack_visual_indexes": [0, 2]}},
     "qwen3_vl_moe": {"text_config": {"rope_parameters": TURNS}, "vision_config": VISION | {"deepstack_visual_indexes": [0, 1, 2]}},
+    "qwen3_5": {"text_config": saved.DELTA | {"rope_parameters": saved.MROPE}, "vision_config": VISION},
+    "qwen3_5_moe": {"text_config": saved.DELTA | {"rope_parameters": saved.MROPE}, "vision_config": VISION},
+    "qwen2_5_vl": {"text_config": {"rope_parameters": saved.rope(mrope_section=[2, 3, 3])},
+                   "vision_config": {k: v for k, v in VISION.items() if k != "num_position_embeddings"} | {"window_size": 16, "fullatt_block_indexes": [1]}},
+    "qwen2_vl": {"text_config": {"rope_parameters": saved.rope(mrope_section=[2, 3, 3])},
+                 "vision_config": {"depth": 3, "embed_dim": 64, "hidden_size": 64, "num_heads": 2, "mlp_ratio": 2, "patch_size": 4, "temporal_patch_size": 2,
+                                   "spatial_merge_size": 2, "in_channels": 3}},
 }
 
 
