@@ -40,8 +40,8 @@ type qwen2VisionArgs struct {
 	windows bool // Qwen2.5-VL
 }
 
-// qwen2Vision sees as Qwen2-VL and Qwen2.5-VL do: places turn heads and are not learned. In most layers of the second, patches see
-// those of their window alone.
+// qwen2Vision sees as Qwen2-VL and Qwen2.5-VL do: places turn heads and are not learned. In most layers of the second, patches
+// see those of their window alone.
 type qwen2Vision struct {
 	args qwen2VisionArgs
 	unit int // squares of patches along a window

@@ -60,9 +60,9 @@ type qwen3VisionArgs struct {
 	} `json:"rope_parameters"`
 }
 
-// qwen3Vision sees as Qwen3-VL does: patches of an image see each other, their places are learned in a square that is stretched over
-// the image, and squares of Merge·Merge patches become one row. What some layers hold becomes rows too, for later layers of the
-// language model.
+// qwen3Vision sees as Qwen3-VL does: patches of an image see each other, their places are learned in a square that is stretched
+// over the image, and squares of Merge·Merge patches become one row. What some layers hold becomes rows too, for later layers of
+// the language model.
 type qwen3Vision struct {
 	args qwen3VisionArgs
 	side int   // of the square of positions

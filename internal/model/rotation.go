@@ -35,7 +35,7 @@ type rotation struct {
 	Yarn     string   // the type that the family's folders call yarn; "": that one
 }
 
-// axes is how a family turns pairs by the three axes of positions: frame, row and column of an image. Text has one position on all.
+// axes is how a family turns pairs by three axes of positions: frame, row and column of an image. Text has one position on all.
 type axes struct {
 	sections []int // where the config has none; empty: one axis there; nil: whatever it says
 	inTurn   bool

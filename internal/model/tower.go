@@ -265,8 +265,8 @@ func frames(grid [3]int) *B.Batch {
 	return b
 }
 
-// squares gives the row and column of every patch of an image whose patches come in squares of side·side, each of which becomes one
-// row of features.
+// squares gives the row and column of every patch of an image whose patches come in squares of side·side, each of which becomes
+// one row of features.
 func squares(grid [3]int, side int) (row, col []int32) {
 	for range grid[0] {
 		for r := 0; r < grid[1]; r += side {

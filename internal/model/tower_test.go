@@ -21,8 +21,8 @@ import (
 	"hearth/internal/safetensors"
 )
 
-// seen is a golden of tools/golden/vision.py: a folder that transformers saved, what its tower makes of images, and what it says to
-// a text with them.
+// seen is a golden of tools/golden/vision.py: a folder that transformers saved, what its tower makes of images, and what it says
+// to a text with them.
 type seen struct {
 	saved
 	Columns int     `json:"columns"` // numbers of a patch
@@ -363,8 +363,8 @@ func TestTowerQuantized(t *testing.T) {
 	}
 }
 
-// TestTowerAbsent: a folder with the language model alone has no tower, and says nothing of it; one with a part of a tower names what
-// is missing.
+// TestTowerAbsent: a folder with the language model alone has no tower, and says nothing of it; one with a part of a tower names
+// what is missing.
 func TestTowerAbsent(t *testing.T) {
 	g := loadSeen(t, "qwen3_vl")
 	f, err := safetensors.Parse("model.safetensors", g.folder(t)["model.safetensors"].Data)

@@ -31,7 +31,10 @@ CASES = {
     "qwen2_vl": {"text_config": {"rope_parameters": saved.rope(mrope_section=[2, 3, 3])},
                  "vision_config": {"depth": 3, "embed_dim": 64, "hidden_size": 64, "num_heads": 2, "mlp_ratio": 2, "patch_size": 4, "temporal_patch_size": 2,
                                    "spatial_merge_size": 2, "in_channels": 3}},
+    "gemma3": {"text_config": saved.GEMMA3, "mm_tokens_per_image": 4,
+               "vision_config": {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 2, "image_size": 16, "patch_size": 4}},
 }
+SQUARES = [[1, 4, 4]] * 3  # of models whose images have one size
 
 
 def filling(name, w):
@@ -53,8 +56,17 @@ def prompt(rows, image):
     return tokens + r.choice(TEXT, 6).tolist(), at
 
 
+def pixels(patches, grid):
+    """The square image of these patches."""
+    side = int((patches.shape[1] // 3) ** 0.5)
+    x = patches.reshape(grid[1], grid[2], 3, side, side).transpose(2, 0, 3, 1, 4)
+    return torch.tensor(np.ascontiguousarray(x.reshape(1, 3, grid[1] * side, grid[2] * side)))
+
+
 def features(model, patches, grid):
     """Rows for the places of an image's tokens, and those that are added later."""
+    if not hasattr(model.model, "visual"):
+        return [model.model.get_image_features(pixels(patches, grid)).pooler_output[0]]
     out = model.model.visual(torch.tensor(patches), grid_thw=torch.tensor([grid]))
     return [out.pooler_output] + list(getattr(out, "deepstack_features", None) or [])
 
@@ -70,10 +82,12 @@ def golden(name, given):
         model = saved.read(cls, folder)
         text = (folder / "config.json").read_text()
     v = cfg.vision_config
-    cols = v.in_channels * v.temporal_patch_size * v.patch_size**2
+    square = not hasattr(v, "temporal_patch_size")
+    grids = SQUARES if square else GRIDS
+    cols = 3 * v.patch_size**2 * (1 if square else v.temporal_patch_size)
     images, all_patches, rows = [], [], []
     with torch.no_grad():
-        for i, grid in enumerate(GRIDS):
+        for i, grid in enumerate(grids):
             patches = synthetic.floats(f"patches.{i}", SEED, [int(np.prod(grid)), cols], "F32", 0, 1)
             made = [f.float().numpy() for f in features(model, patches, grid)]
             images.append({"grid": grid, "features": [pins.f32(f) for f in made]})
@@ -84,9 +98,12 @@ def golden(name, given):
         for i, begin in enumerate(at):
             images[i]["at"] = begin
         kinds = [int(t == image) for t in tokens]
-        logits = model(input_ids=torch.tensor([tokens]), pixel_values=torch.tensor(np.concatenate(all_patches)), image_grid_thw=torch.tensor(GRIDS),
-                       mm_token_type_ids=torch.tensor([kinds]), use_cache=False).logits[0].float().numpy()
-    wanted = sorted({at[0] - 1, at[0], at[0] + 3, at[1] + 1, at[2] - 1, at[2] + 5, at[3] + rows[3], *range(len(tokens) - 6, len(tokens))})
+        if square:
+            given = {"pixel_values": torch.cat([pixels(p, g) for p, g in zip(all_patches, grids)]), "token_type_ids": torch.tensor([kinds])}
+        else:
+            given = {"pixel_values": torch.tensor(np.concatenate(all_patches)), "image_grid_thw": torch.tensor(grids), "mm_token_type_ids": torch.tensor([kinds])}
+        logits = model(input_ids=torch.tensor([tokens]), use_cache=False, **given).logits[0].float().numpy()
+    wanted = sorted({at[0] - 1, at[0], at[0] + 3, at[1] + 1, at[2] - 1, at[2] + 5, at[-1] + rows[-1], *range(len(tokens) - 6, len(tokens))})
     return {"made": pins.made(__file__, saved.PINS), "config": saved.json.loads(text), "seed": SEED, "tensors": tensors, "columns": cols, "images": images,
             "tokens": tokens, "rows": wanted, "logits": pins.f32(logits[wanted])}
 
