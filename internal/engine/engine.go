@@ -294,7 +294,7 @@ func (e *Engine) Submit(ctx context.Context, p Prompt) (*Stream, error) {
 	if err := Check(p.Tokens, e.cfg.Vocab, e.context-1); err != nil {
 		return nil, err
 	}
-	images, err := place(e.cfg.Tower, p.Images, len(p.Tokens))
+	images, err := place(e.cfg.Tower, p.Images, len(p.Tokens), e.cfg.PrefillChunk)
 	if err != nil {
 		return nil, err
 	}
@@ -311,6 +311,11 @@ func (e *Engine) Submit(ctx context.Context, p Prompt) (*Stream, error) {
 		mask: slices.Clone(p.Mask), images: images,
 	}
 	e.numbers.mark(q.Key, &p.Salt, images)
+	if e.cfg.Tower != nil && e.cfg.Tower.Together {
+		for i := range images {
+			q.Whole = append(q.Whole, [2]int{images[i].At, images[i].At + images[i].rows})
+		}
+	}
 	if p.Constrain != nil {
 		constraints := make(chan Constraint, LongestSpan) // they are read before the next token is drawn
 		q.constraints = constraints

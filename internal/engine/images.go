@@ -37,8 +37,8 @@ type placed struct {
 	after int32
 }
 
-// place finds out where images are among so many tokens, or what is wrong with one.
-func place(tower *model.Tower, images []Image, tokens int) ([]placed, error) {
+// place finds out where images are among so many tokens, or what is wrong with one. A step runs chunk tokens.
+func place(tower *model.Tower, images []Image, tokens, chunk int) ([]placed, error) {
 	var all []placed
 	end, shift := 1, 0
 	for i := range images {
@@ -55,6 +55,9 @@ func place(tower *model.Tower, images []Image, tokens int) ([]placed, error) {
 		n := tower.Rows(img.Grid)
 		if img.At < end || n > tokens-img.At {
 			return bad("%d tokens from index %d on are not between index %d and the %d tokens of the prompt", n, img.At, end, tokens)
+		}
+		if tower.Together && n > chunk {
+			return bad("its %d tokens run in one step, which runs %d at most", n, chunk)
 		}
 		p := placed{Image: img, rows: n, from: int32(img.At + shift)}
 		p.after = p.from + int32(tower.Extent(img.Grid))
@@ -256,4 +259,18 @@ func (r *runner) see(q *sequence, start, tokens, row int) error {
 		r.batch.Media = append(r.batch.Media, in)
 	}
 	return nil
+}
+
+// both lists what of a sequence's images is in [from, to), where their rows see each other.
+func (r *runner) both(q *sequence, from, to int) (all []backend.Range) {
+	if len(q.images) == 0 || !r.sights.tower.Together {
+		return nil
+	}
+	for i := range q.images {
+		p := &q.images[i]
+		if a, b := max(from, p.At), min(to, p.At+p.rows); a < b {
+			all = append(all, backend.Range{From: a, To: b})
+		}
+	}
+	return all
 }

@@ -25,9 +25,14 @@ const seeing = `{"model_type":"qwen3_vl","text_config":{"hidden_size":64,"num_hi
 "vision_config":{"depth":2,"hidden_size":32,"intermediate_size":48,"num_heads":2,"patch_size":2,"out_hidden_size":64,"num_position_embeddings":25,
 "deepstack_visual_indexes":[0,1]}}`
 
-func towerOf(t *testing.T) *model.Tower {
+// together is one whose images are of one size, and whose rows see each other in the language model, in windows too.
+const together = `{"model_type":"gemma3","mm_tokens_per_image":16,"text_config":{"hidden_size":64,"num_hidden_layers":3,"intermediate_size":96,
+"num_attention_heads":4,"num_key_value_heads":2,"head_dim":16,"vocab_size":97,"max_position_embeddings":4096,"sliding_window":20,"sliding_window_pattern":3,
+"query_pre_attn_scalar":16},"vision_config":{"hidden_size":32,"intermediate_size":48,"num_hidden_layers":2,"num_attention_heads":2,"image_size":16,"patch_size":2}}`
+
+func towerOf(t *testing.T, config string) *model.Tower {
 	t.Helper()
-	v, err := model.Synthetic{Config: []byte(seeing), Seed: 5, Type: quant.F32}.Tower()
+	v, err := model.Synthetic{Config: []byte(config), Seed: 5, Type: quant.F32}.Tower()
 	if err != nil || v == nil {
 		t.Fatal(v, err)
 	}
@@ -43,6 +48,9 @@ func towerOf(t *testing.T) *model.Tower {
 func sees(t *testing.T, v *model.Tower, change func(*Config)) *Engine {
 	t.Helper()
 	h := &hooked{Backend: cpu.New(), config: seeing, precision: backend.Float32}
+	if v.Together {
+		h.config = together
+	}
 	return start(t, h, func(c *Config) {
 		c.Tower, c.Seeing, c.Sights = v, backend.Options{Precision: backend.Float32, Threads: 2}, 1<<20
 		if change != nil {
@@ -66,6 +74,9 @@ func picture(v *model.Tower, at int, seed uint64, grid [3]int) Image {
 func album(v *model.Tower) (all []Prompt) {
 	text := prompt(220, 8)
 	wide, tall, small := [3]int{1, 4, 30}, [3]int{1, 20, 6}, [3]int{1, 2, 2}
+	if v.Together {
+		wide, tall, small = [3]int{1, 8, 8}, [3]int{1, 8, 8}, [3]int{1, 8, 8}
+	}
 	add := func(n int, images ...Image) {
 		p := Prompt{Tokens: append([]int32(nil), text[:n]...), MaxTokens: 12, Logprobs: 3, Images: images}
 		for _, img := range images {
@@ -80,7 +91,7 @@ func album(v *model.Tower) (all []Prompt) {
 	add(160, picture(v, 70, 1, wide))
 	add(130, picture(v, 40, 1, wide), picture(v, 90, 3, tall))
 	add(200, picture(v, 40, 1, wide), picture(v, 90, 3, tall), picture(v, 120, 1, wide))
-	add(140, picture(v, 1, 4, small), picture(v, 2, 5, small), picture(v, 60, 3, tall))
+	add(140, picture(v, 1, 4, small), picture(v, 1+v.Rows(small), 5, small), picture(v, 60, 3, tall))
 	add(180)
 	return all
 }
@@ -88,7 +99,12 @@ func album(v *model.Tower) (all []Prompt) {
 // TestImages: what is said to a text with images does not depend on chunks, on what runs beside it, on what is cached, or on how
 // much of what the tower made is kept; another picture changes it.
 func TestImages(t *testing.T) {
-	v := towerOf(t)
+	t.Run("three axes, deep", func(t *testing.T) { testImages(t, seeing) })
+	t.Run("together", func(t *testing.T) { testImages(t, together) })
+}
+
+func testImages(t *testing.T, config string) {
+	v := towerOf(t, config)
 	one := sees(t, v, func(c *Config) { c.MaxSequences, c.NoCache, c.Sights = 1, true, 0 })
 	all := album(v)
 	blind := read(t, submit(t, one, all[len(all)-1]))
@@ -110,8 +126,8 @@ func TestImages(t *testing.T) {
 	}
 	for seed := range uint64(6) {
 		r := rand.New(rand.NewPCG(seed, 4))
-		e := sees(t, towerOf(t), func(c *Config) {
-			c.PrefillChunk, c.MaxSequences, c.Sights = []int{7, 64, 2048}[seed%3], 1+r.IntN(5), int64(r.IntN(2)<<20)
+		e := sees(t, towerOf(t, config), func(c *Config) {
+			c.PrefillChunk, c.MaxSequences, c.Sights = []int{17, 64, 2048}[seed%3], 1+r.IntN(5), int64(r.IntN(2)<<20)
 		})
 		disturb(t, e, r, all, want)
 		closeNow(t, e)
@@ -120,7 +136,7 @@ func TestImages(t *testing.T) {
 
 // TestImagesCached: the same picture at the same place is a hit, and needs no tower; another one parts there.
 func TestImagesCached(t *testing.T) {
-	v := towerOf(t)
+	v := towerOf(t, seeing)
 	e := sees(t, v, nil)
 	all := album(v)
 	ask := func(p Prompt, cached int, encoded int64) {
@@ -153,7 +169,7 @@ func TestImagesRestored(t *testing.T) {
 	dir := t.TempDir()
 	var n tiertest.Notes
 	run := func(order ...int) (cached []int, said [][]Token) {
-		v := towerOf(t)
+		v := towerOf(t, seeing)
 		e := sees(t, v, onDisk(dir, &n, func(c *Config) {
 			c.Tower, c.Seeing = v, backend.Options{Precision: backend.Float32, Threads: 2}
 		}))
@@ -184,18 +200,22 @@ func TestImagesRestored(t *testing.T) {
 
 // TestImageErrors: what is wrong with an image is said before anything runs.
 func TestImageErrors(t *testing.T) {
-	v := towerOf(t)
+	v := towerOf(t, seeing)
 	e, blind := sees(t, v, nil), start(t, &hooked{}, nil)
 	at := func(at int, grid [3]int) Image { return picture(v, at, 1, grid) }
 	short := at(3, [3]int{1, 2, 2})
 	short.Patches = short.Patches[1:]
 	odd := at(3, [3]int{1, 2, 2})
 	odd.Grid = [3]int{1, 1, 4}
+	whole := towerOf(t, together)
+	tight := sees(t, whole, func(c *Config) { c.PrefillChunk = 15 })
 	for name, tc := range map[string]struct {
 		e      *Engine
 		images []Image
 		want   string
 	}{
+		"tight":     {tight, []Image{picture(whole, 3, 1, [3]int{1, 8, 8})}, "image 1: its 16 tokens run in one step, which runs 15 at most"},
+		"other":     {tight, []Image{picture(whole, 3, 1, [3]int{1, 4, 8})}, "not of one frame of 8·8"},
 		"blind":     {blind, []Image{at(3, [3]int{1, 2, 2})}, "image 1: the model cannot see"},
 		"first":     {e, []Image{at(0, [3]int{1, 2, 2})}, "image 1: 1 tokens from index 0 on are not between index 1 and the 20 tokens"},
 		"end":       {e, []Image{at(3, [3]int{1, 2, 2}), at(19, [3]int{1, 2, 4})}, "image 2: 2 tokens from index 19"},

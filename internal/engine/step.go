@@ -245,10 +245,12 @@ func (r *runner) spans(it *sched.Item, q *sequence, row int) {
 	end := sp.Start + it.Tokens
 	for _, n := range it.Snaps {
 		sp.Len, sp.Snapshot = n.To-sp.Start, n.ID
+		sp.Both = r.both(q, sp.Start, n.To)
 		r.batch.Spans = append(r.batch.Spans, sp)
 		sp.Row, sp.Start = sp.Row+sp.Len, n.To
 	}
 	if sp.Len, sp.Snapshot = end-sp.Start, 0; sp.Len > 0 {
+		sp.Both = r.both(q, sp.Start, end)
 		r.batch.Spans = append(r.batch.Spans, sp)
 	}
 }

@@ -143,6 +143,8 @@ func (m *qwen2Vision) sizes() (patch, width, deep int) {
 	return product(m.Patch.Window), m.args.Out, 0
 }
 
+func (m *qwen2Vision) together() bool { return false }
+
 func (m *qwen2Vision) fits(grid [3]int) error { return squared(grid, m.args.Merge) }
 
 func (m *qwen2Vision) rows(grid [3]int) int { return product(grid[:]) / (m.args.Merge * m.args.Merge) }

@@ -211,6 +211,8 @@ func (m *qwen3Vision) sizes() (patch, width, deep int) {
 	return product(m.Patch.Window), m.args.Out, len(m.DeepMergers)
 }
 
+func (m *qwen3Vision) together() bool { return false }
+
 func (m *qwen3Vision) fits(grid [3]int) error { return squared(grid, m.args.Merge) }
 
 // squared refuses a grid of one image that squares do not fill.

@@ -84,6 +84,9 @@ func (w *Want) shape() []int {
 	if w.Conv {
 		return []int{w.Rows * max(w.Ranks, 1), w.In, 1}
 	}
+	if w.Transposed {
+		return []int{w.In, w.Rows * max(w.Ranks, 1)}
+	}
 	return []int{w.Rows * max(w.Ranks, 1), w.In}
 }
 

@@ -48,6 +48,9 @@ type Tower struct {
 	Width int    // columns of what comes out
 	Deep  int    // arrays that are added after the first layers
 	Bytes int64  // of its weights as stored
+	// Together: rows of an image see each other in the language model, so that one step must have all of them: see
+	// backend.Span.Both. What is cached may still end among them.
+	Together bool
 
 	net    vision
 	parts  *inventory
@@ -62,6 +65,8 @@ type vision interface {
 	sizes() (patch, width, deep int)
 	// fits says what is wrong with a grid.
 	fits(grid [3]int) error
+	// together reports that rows of an image see each other in the language model.
+	together() bool
 	// rows is how many tokens' places an image takes.
 	rows(grid [3]int) int
 	// batch is the step of an image: its spans and the positions of its patches.
@@ -165,7 +170,7 @@ func findTower(typ string, cfg []byte, open func(stateful) (Source, error)) (*To
 	if err != nil {
 		return nil, err
 	}
-	t := &Tower{Type: typ, net: v}
+	t := &Tower{Type: typ, net: v, Together: v.together()}
 	t.Patch, t.Width, t.Deep = v.sizes()
 	if t.parts, err = find(v, src, 1); err != nil {
 		return nil, err
@@ -176,7 +181,7 @@ func findTower(typ string, cfg []byte, open func(stateful) (Source, error)) (*To
 // visionName is the name that a tensor of a tower has without its prefix, "" for others.
 func visionName(name string) string {
 	name = strings.TrimPrefix(name, "model.")
-	for _, p := range []string{"visual.", "vision_tower."} {
+	for _, p := range []string{"visual.", "vision_tower.", "vision_model."} {
 		if rest, ok := strings.CutPrefix(name, p); ok {
 			return rest
 		}

@@ -152,6 +152,9 @@ func (g *seen) place(s *sight, b *backend.Batch) {
 				in.Rows = append(in.Rows, int32(at-start))
 			}
 			b.Media = append(b.Media, in)
+			if s.tower.Together {
+				b.Spans[0].Both = append(b.Spans[0].Both, backend.Range{From: from, To: to})
+			}
 		}
 	}
 }
@@ -180,8 +183,15 @@ func (g *seen) say(t *testing.T, s *sight, be backend.Backend, chunk int) (logit
 	t.Helper()
 	seq := golden.NewSequence(t, be, s.m, len(g.Tokens))
 	seq.Place = func(b *backend.Batch) { g.place(s, b) }
-	for from := 0; from < len(g.Tokens); from += chunk {
+	next := 0
+	for from := 0; from < len(g.Tokens); from = next {
 		to := min(from+chunk, len(g.Tokens))
+		for _, img := range g.Images {
+			if end := img.At + s.tower.Rows(img.Grid); s.tower.Together && to > img.At && to < end {
+				to = end
+			}
+		}
+		next = to
 		var out []int32
 		for _, r := range g.Rows {
 			if int(r) >= from && int(r) < to {

@@ -131,10 +131,24 @@ func (s *Scheduler) more(q *Seq) int {
 // runs reports that q was not preempted while this plan was made.
 func (s *Scheduler) runs(q *Seq) bool { return q.Slot >= 0 }
 
-// add plans up to limit of the tokens q knows but has not run, unless there is no memory for them.
+// whole is end, or where a step ends instead that must not end there: before a part that is to run as a whole, or behind one that
+// begins the step.
+func (q *Seq) whole(end int) int {
+	for _, w := range q.Whole {
+		if w[0] < end && end < w[1] {
+			if w[0] > q.Table.Len {
+				return w[0]
+			}
+			return w[1]
+		}
+	}
+	return end
+}
+
+// add plans up to limit of the tokens q knows but has not run, or as many as Seq.Whole asks for, unless there is no memory for them.
 func (s *Scheduler) add(q *Seq, limit int) {
-	n := min(q.Known-q.Table.Len, limit)
-	end := q.Table.Len + n
+	end := q.whole(q.Table.Len + min(q.Known-q.Table.Len, limit))
+	n := end - q.Table.Len
 	it := Item{Seq: q, Tokens: n, First: q.fresh, Decode: decoding(q)}
 	if it.Rows = n; !q.Score {
 		it.Rows = min(n, max(end-(q.Known-1-q.Unscored), 0))

@@ -23,6 +23,7 @@ type Seq struct {
 	Score  bool      // all rows of the prompt are wanted, so nothing of it comes from the prefix tree
 	Key    []kv.Elem // the prompt; the caller appends generated tokens before Done
 	Owner  kv.Owner  // of what it stores in the prefix tree
+	Whole  [][2]int  // prompt offsets [from, to) that one step must run, if any of them is still to run
 	Marks  []int     // prompt offsets after which other prompts are likely to differ, for snapshots
 	// Unscored is how many generated tokens at the end of Key lack their logprobs: the logits before each are wanted. The caller
 	// sets it before Done.
