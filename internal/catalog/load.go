@@ -162,6 +162,7 @@ type Weights struct {
 	warnings   []string // of its folder
 	summary    string   // of a model in a worker process, which has the fields below
 	loaded     *model.Loaded
+	tower      *model.Tower // nil: the model cannot see
 	storage    weightStorage
 	checkpoint *model.Checkpoint
 	backend    backend.Backend
@@ -182,6 +183,9 @@ func OpenWeights(src *Source, cfg *config.Config, bs Backends) (*Weights, error)
 func Options(src *Source, cfg *config.Config, kind model.Kind, c backend.Caps) backend.Options {
 	return backend.Options{Threads: cfg.Threads, Precision: Precision(cfg.Precision, kind, WeightBytes(src.FS), c)}
 }
+
+// sights is how many bytes of what a model made of images are kept for later prompts: some hundred images.
+const sights = 256 << 20
 
 // loadWeights loads a model in this process. It takes over the checkpoint, also when it fails. Disk and hooks are the engine's.
 func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backends, disk *tier.Options, h remote.Hooks) (_ *Weights, err error) {
@@ -226,6 +230,10 @@ func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 	m := w.loaded
 	w.Model = Facts{Type: m.Type, Description: m.Description, Width: m.Width, Vocab: m.Vocab, Context: m.Context, Bytes: m.Bytes}
 	w.warnings = m.Warnings
+	var blind error
+	if w.tower, blind = c.Tower(); blind != nil {
+		w.warnings = append(slices.Clip(w.warnings), "the model cannot see images: "+model.Reason(blind))
+	}
 	policy, err := backend.ParseKV(cfg.KVType)
 	if err != nil {
 		return nil, fmt.Errorf("load model: %s: %w", c.Where, err)
@@ -243,6 +251,7 @@ func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 		least = context // what was asked for by name is not quietly cut
 	}
 	e, err := engine.New(engine.Config{
+		Tower: w.tower, Seeing: opts, Sights: sights,
 		Model: m, Backend: w.backend, KV: policy, Vocab: m.Vocab, Budget: state, Share: w.holding.Holding, MaxContext: context, MinContext: least,
 		MaxSequences: cfg.MaxSequences, MaxQueue: cfg.MaxQueue, PrefillChunk: cfg.PrefillStepSize,
 		StepTarget: cfg.StepTarget, NoCache: !cfg.PromptCache,
@@ -275,6 +284,7 @@ func (w *Weights) Close() error {
 	if w.Engine != nil {
 		errs = append(errs, w.Engine.Close())
 	}
+	errs = append(errs, w.tower.Close())
 	if w.loaded != nil {
 		errs = append(errs, w.loaded.Close())
 	}

@@ -14,7 +14,7 @@ import (
 // A frame is four bytes with the length of what follows (little-endian), a byte that says what it is, and its contents: numbers
 // as in encoding/binary's Uvarint, texts and lists after their lengths.
 const (
-	version    = 3
+	version    = 4
 	headerSize = 4
 	maxFrame   = 64 << 20
 	fullFrame  = 1 << 20 // from here on, updates go on in another frame

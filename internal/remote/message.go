@@ -35,8 +35,34 @@ func appendPrompt(b []byte, p *engine.Prompt) []byte {
 	for _, m := range p.Marks {
 		b = appendInt(b, m)
 	}
+	b = binary.AppendUvarint(b, uint64(len(p.Images)))
+	for i := range p.Images {
+		b = appendImage(b, &p.Images[i])
+	}
 	return b
 }
+
+// appendImage encodes an image with all of its patches: a few megabytes for each megapixel.
+func appendImage(b []byte, img *engine.Image) []byte {
+	b = append(appendInt(b, img.At), img.Digest[:]...)
+	for _, n := range img.Grid {
+		b = appendInt(b, n)
+	}
+	return appendFloats(b, img.Patches)
+}
+
+func (c *contents) image() (img engine.Image) {
+	img.At = c.int()
+	copy(img.Digest[:], c.take(len(img.Digest)))
+	for i := range img.Grid {
+		img.Grid[i] = c.int()
+	}
+	img.Patches = c.floats()
+	return img
+}
+
+// leastImage is the bytes of an image without patches.
+const leastImage = 1 + 32 + 3 + 1
 
 // prompt reads what appendPrompt encoded.
 func (c *contents) prompt() (p engine.Prompt, constrained bool) {
@@ -58,6 +84,12 @@ func (c *contents) prompt() (p engine.Prompt, constrained bool) {
 		p.Marks = make([]int, n)
 		for i := range p.Marks {
 			p.Marks[i] = c.int()
+		}
+	}
+	if n := c.count(leastImage); n > 0 {
+		p.Images = make([]engine.Image, n)
+		for i := range p.Images {
+			p.Images[i] = c.image()
 		}
 	}
 	return p, constrained
@@ -340,7 +372,8 @@ const (
 	stepError
 	memoryError
 	shortError
-	lastError = shortError
+	imageError
+	lastError = imageError
 )
 
 func appendError(b []byte, err error) []byte {
@@ -350,6 +383,7 @@ func appendError(b []byte, err error) []byte {
 	var step *engine.StepError
 	var memory *engine.NoMemoryError
 	var short *budget.ShortError
+	var image *engine.ImageError
 	switch {
 	case err == nil:
 		return append(b, noError)
@@ -359,6 +393,8 @@ func appendError(b []byte, err error) []byte {
 		return appendInt(append(b, clientFullError), many.Live)
 	case errors.As(err, &long):
 		return appendInt(appendInt(append(b, tooLongError), long.Tokens), long.Max)
+	case errors.As(err, &image):
+		return appendText(appendInt(append(b, imageError), image.Image), image.Err.Error())
 	case errors.As(err, &step):
 		return appendText(appendText(append(b, stepError), step.Err.Error()), step.Stack)
 	case errors.As(err, &memory):
@@ -390,6 +426,8 @@ func (c *contents) error() error {
 		return &engine.ClientFullError{Live: c.int()}
 	case tooLongError:
 		return &engine.TooLongError{Tokens: c.int(), Max: c.int()}
+	case imageError:
+		return &engine.ImageError{Image: c.int(), Err: errors.New(c.text())}
 	case stepError:
 		return &engine.StepError{Err: errors.New(c.text()), Stack: c.bytes()}
 	case memoryError:

@@ -231,7 +231,7 @@ func TestErrorsCross(t *testing.T) {
 	fill(t, rand.New(rand.NewPCG(9, 10)), reflect.ValueOf(short).Elem())
 	for _, want := range []error{
 		nil, engine.ErrClosed, context.Canceled, context.DeadlineExceeded, sample.ErrLogits, errors.New("other"),
-		&engine.QueueFullError{Running: 3, Waiting: 400}, &engine.ClientFullError{Live: 5}, &engine.TooLongError{Tokens: 1 << 20, Max: 7},
+		&engine.QueueFullError{Running: 3, Waiting: 400}, &engine.ClientFullError{Live: 5}, &engine.ImageError{Image: 2, Err: errors.New("it is too wide")}, &engine.TooLongError{Tokens: 1 << 20, Max: 7},
 		&engine.StepError{Err: errors.New("[METAL] out of memory"), Stack: []byte("stack")}, short, &engine.NoMemoryError{Err: short},
 	} {
 		c := &contents{b: appendError(nil, want)}
