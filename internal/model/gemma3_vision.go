@@ -24,8 +24,8 @@ type gemma3VisionArgs struct {
 	Act      string `json:"hidden_act"`
 }
 
-// gemma3Vision sees as Gemma 3 does: images of one size, patches with learned places that see each other, and the means of squares
-// of them as rows. Rows of an image see each other in the language model too.
+// gemma3Vision sees as Gemma 3 does: images of one size, patches with learned places that see each other, and the means of
+// squares of them as rows. Rows of an image see each other in the language model too.
 type gemma3Vision struct {
 	args  gemma3VisionArgs
 	side  int // of an image, in patches

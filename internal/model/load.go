@@ -380,8 +380,8 @@ func (p *inventory) add(to *B.Weight, s B.WeightSpec, t tagged, like Want) {
 	p.jobs = append(p.jobs, j)
 }
 
-// channelsFirst gives a matrix of a kernel over patches with channels before pixels, as patches are and transformers stores it; MLX
-// has them last.
+// channelsFirst gives a matrix of a kernel over patches with channels before pixels, as patches are and transformers stores it;
+// MLX has them last.
 func channelsFirst(p B.Part, window []int) B.Part {
 	t := *p.Weight
 	rows, cols, size := t.Shape[0], product(window), quant.DType(t.DType).Size()

@@ -2,10 +2,12 @@ package model_test
 
 import (
 	"encoding/binary"
+	"encoding/json"
 
 	"fmt"
 	"maps"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -418,4 +420,37 @@ func TestTowerConfigs(t *testing.T) {
 			t.Errorf("%s, %s %s: got %v", tc.golden, tc.key, tc.value, err)
 		}
 	}
+}
+
+// FuzzTowerConfig: a tower of any config is declared, or refused, with bounded work.
+func FuzzTowerConfig(f *testing.F) {
+	for _, name := range []string{"qwen3_vl", "qwen2_vl", "qwen2_5_vl", "qwen3_5", "gemma3"} {
+		b, err := os.ReadFile(filepath.Join("testdata", "vision", name+".json"))
+		if err != nil {
+			f.Fatal(err)
+		}
+		var g seen
+		if err := json.Unmarshal(b, &g); err != nil {
+			f.Fatal(err)
+		}
+		f.Add([]byte(g.Config), 4, 6)
+	}
+	f.Fuzz(func(t *testing.T, config []byte, rows, cols int) {
+		v, err := model.Synthetic{Config: config, Type: quant.BF16, Blank: true}.Tower()
+		if err != nil || v == nil {
+			return
+		}
+		grid := [3]int{1, rows % 1000, cols % 1000}
+		if v.Check(grid, grid[1]*grid[2]*v.Patch) != nil {
+			return
+		}
+		n, extent := v.Rows(grid), v.Extent(grid)
+		for i := range n {
+			for _, p := range v.At(grid, i) {
+				if p < 0 || int(p) >= extent {
+					t.Fatalf("row %d of %d of %v is at %v, the text goes on at %d", i, n, grid, v.At(grid, i), extent)
+				}
+			}
+		}
+	})
 }

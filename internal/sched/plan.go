@@ -145,7 +145,8 @@ func (q *Seq) whole(end int) int {
 	return end
 }
 
-// add plans up to limit of the tokens q knows but has not run, or as many as Seq.Whole asks for, unless there is no memory for them.
+// add plans up to limit of the tokens q knows but has not run, or as many as Seq.Whole asks for, unless there is no memory for
+// them.
 func (s *Scheduler) add(q *Seq, limit int) {
 	end := q.whole(q.Table.Len + min(q.Known-q.Table.Len, limit))
 	n := end - q.Table.Len
