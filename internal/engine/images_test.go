@@ -134,6 +134,26 @@ func testImages(t *testing.T, config string) {
 	}
 }
 
+// TestImagesTogether: where rows of an image see each other, one step has all of them and says so, wherever chunks would end.
+func TestImagesTogether(t *testing.T) {
+	v := towerOf(t, together)
+	var got []backend.Range
+	h := &hooked{Backend: cpu.New(), config: together, precision: backend.Float32}
+	h.begin = func(b *backend.Batch) {
+		for _, sp := range b.Spans {
+			got = append(got, sp.Both...)
+		}
+	}
+	e := start(t, h, func(c *Config) {
+		c.Tower, c.Seeing, c.PrefillChunk, c.NoCache = v, backend.Options{Precision: backend.Float32, Threads: 2}, 20, true
+	})
+	read(t, submit(t, e, album(v)[3])) // images at 40 and 90
+	settle(e)
+	if d := cmp.Diff([]backend.Range{{From: 40, To: 56}, {From: 90, To: 106}}, got); d != "" {
+		t.Error(d)
+	}
+}
+
 // TestImagesCached: the same picture at the same place is a hit, and needs no tower; another one parts there.
 func TestImagesCached(t *testing.T) {
 	v := towerOf(t, seeing)
