@@ -21,6 +21,9 @@ func (s *serving) introduce() {
 	v, c := buildVersion()
 	fmt.Fprintf(w, "hearth %s (%s)\n", v, c)
 	fmt.Fprintf(w, "listening on %s\n", strings.Join(s.sockets.urls(), " and "))
+	if given := passing(s.sockets.given); given != "" {
+		fmt.Fprintf(w, "sockets: %s\n", given)
+	}
 	if c := s.sockets.certificate; c != nil {
 		fmt.Fprintf(w, "tls: %s\n", c.about())
 	}

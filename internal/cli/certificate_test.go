@@ -76,7 +76,7 @@ func TestCertificateMistakes(t *testing.T) {
 	} {
 		cfg := config.Default()
 		cfg.TLSCert, cfg.TLSKey = tc.cert, tc.key
-		s, err := openSockets(cfg)
+		s, err := openSockets(cfg, nil)
 		var h interface{ Hint() string }
 		if s != nil || err == nil || !errors.As(err, &h) || !strings.Contains(err.Error(), tc.file) || !strings.Contains(err.Error(), tc.says) || !strings.Contains(h.Hint(), tc.hint) {
 			t.Errorf("%s, %s: %v, %v", tc.cert, tc.key, err, h)
@@ -147,7 +147,7 @@ func TestCertificateURL(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got state
-		if (&sockets{at(tc.ip), c}).describe(&got); got.URL != tc.url || got.Dial != tc.dial || got.Certificate != cfg.TLSCert || got.Mark != mark(c.get().Leaf) {
+		if (&sockets{listeners: at(tc.ip), certificate: c}).describe(&got); got.URL != tc.url || got.Dial != tc.dial || got.Certificate != cfg.TLSCert || got.Mark != mark(c.get().Leaf) {
 			t.Errorf("%+v: %+v", tc, got)
 		}
 	}

@@ -190,7 +190,7 @@ var foreignFlags = []struct{ server, flag, value, want string }{
 	{"Rapid-MLX", "lazy-load", "", "warning"},
 	{"Rapid-MLX", "disk-stream", "", "low-memory true"},
 	{"Rapid-MLX", "disk-stream-cache-gb", "1.0", "note"},
-	{"Rapid-MLX", "listen-fd", "3", "warning"},
+	{"Rapid-MLX", "listen-fd", "3", "listen fd:3"},
 	{"Rapid-MLX", "speculative-config", `{"method":"mtp","num_speculative_tokens":3}`, "warning"},
 	{"Rapid-MLX", "pflash", "off", "note"},
 	{"Rapid-MLX", "text-only", "", "note"},

@@ -88,7 +88,7 @@ func findTarget(cmd *cobra.Command, a *agent, cfg *config.Config, o launchOption
 	}
 	if strings.HasPrefix(t.URL, unixPrefix) {
 		return nil, console.Hintf(fmt.Errorf("the server that runs listens on %s alone, where %s cannot call it", t.URL, a.name),
-			"have it listen on a port too: hearth serve --listen %s --listen 127.0.0.1:8080", t.URL)
+			"have it listen on a port too: hearth serve --listen %s --listen 127.0.0.1:8080, or ListenStream=127.0.0.1:8080 in its .socket unit", t.URL)
 	}
 	if t.Locked && t.Key == "" {
 		if t.Key = cfg.APIKey(); t.Key == "" {
@@ -210,7 +210,7 @@ func startTarget(ctx context.Context, p *puller) (*target, error) {
 	}
 	models := catalog.New(src, cfg)
 	also.add(models)
-	on, err := openSockets(cfg)
+	on, err := openSockets(cfg, nil)
 	if err != nil {
 		return nil, err
 	}

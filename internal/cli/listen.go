@@ -20,9 +20,6 @@ import (
 // listen opens the sockets of cfg. With no host, or localhost, that is both loopback addresses on one port, so that
 // "localhost" reaches us whichever way it resolves; a machine without IPv6 has just the first.
 func listen(cfg *config.Config) ([]net.Listener, error) {
-	if len(cfg.Listen) > 0 {
-		return listenOn(cfg.Listen)
-	}
 	if host := strings.Trim(cfg.Host, "[]"); host != "" && host != "localhost" {
 		l, err := open("tcp", host, cfg.Port)
 		if err != nil {
@@ -51,19 +48,25 @@ func listen(cfg *config.Config) ([]net.Listener, error) {
 	}
 }
 
-// listenOn opens sockets as the flag names them, all or none.
-func listenOn(names []string) (ls []net.Listener, err error) {
-	defer func() {
-		if err != nil {
-			for _, l := range ls {
-				l.Close()
-			}
+// listenOn opens sockets as the flag names them, all or none. Those that it names by descriptors come first: nothing that is
+// opened here takes their numbers.
+func listenOn(cfg *config.Config) (ls []net.Listener, given []passed, err error) {
+	for _, name := range cfg.Listen {
+		if fd, ok := strings.CutPrefix(name, config.FDPrefix); ok {
+			n, _ := strconv.Atoi(fd) // it was checked
+			given = append(given, passed{fd: n, from: cfg.Origin("listen")})
 		}
-	}()
-	for _, name := range names {
+	}
+	taken, err := takeAll(given)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, name := range cfg.Listen {
 		var l net.Listener
 		if path, unix := strings.CutPrefix(name, unixPrefix); unix {
 			l, err = openUnix(absolute(path))
+		} else if strings.HasPrefix(name, config.FDPrefix) {
+			l, taken = taken[0], taken[1:]
 		} else {
 			host, port, _ := net.SplitHostPort(name) // it was checked
 			n, _ := strconv.Atoi(port)
@@ -72,11 +75,12 @@ func listenOn(names []string) (ls []net.Listener, err error) {
 			}
 		}
 		if err != nil {
-			return ls, err
+			closeAll(append(ls[:i:i], taken...))
+			return nil, nil, err
 		}
 		ls = append(ls, l)
 	}
-	return ls, nil
+	return ls, given, nil
 }
 
 func open(network, host string, port int) (net.Listener, error) {
@@ -103,19 +107,30 @@ func explain(err error, host string, port int) error {
 type sockets struct {
 	listeners   []net.Listener
 	certificate *certificate // nil: plain HTTP
+	given       []passed     // those of the listeners that others have opened
 }
 
-// openSockets opens the sockets of cfg, after its certificate is read.
-func openSockets(cfg *config.Config) (*sockets, error) {
+// openSockets listens, after the certificate of cfg is read: on the sockets that this program was activated with, if there are
+// any, else on those of cfg.
+func openSockets(cfg *config.Config, activated []passed) (*sockets, error) {
 	c, err := newCertificate(cfg)
 	if err != nil {
 		return nil, err
 	}
-	ls, err := listen(cfg)
+	s := &sockets{certificate: c}
+	switch {
+	case len(activated) > 0:
+		s.given = activated
+		s.listeners, err = takeAll(activated)
+	case len(cfg.Listen) > 0:
+		s.listeners, s.given, err = listenOn(cfg)
+	default:
+		s.listeners, err = listen(cfg)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return &sockets{ls, c}, nil
+	return s, nil
 }
 
 // set has a server speak TLS where it does.
@@ -126,18 +141,17 @@ func (s *sockets) set(o *server.Options) {
 	}
 }
 
-// describe notes how programs of this machine reach the server. What listens on every address listens on those of IPv4 too,
-// whichever of the two wildcards it was given: so does net.Listen.
+// describe notes how programs of this machine reach the server.
 func (s *sockets) describe(to *state) {
 	on := slices.IndexFunc(s.listeners, func(l net.Listener) bool { return l.Addr().Network() == "tcp" }) // which agents can call
 	if on < 0 {
 		to.URL = unixURL(s.listeners[0].Addr())
 		return
 	}
-	a := s.listeners[on].Addr().(*net.TCPAddr)
+	a, version := s.listeners[on].Addr().(*net.TCPAddr), ipVersion(s.listeners[on])
 	ip := a.IP.String()
 	if a.IP.IsUnspecified() {
-		ip = "127.0.0.1"
+		ip = loopback(version)
 	}
 	to.URL, to.Dial, to.Certificate, to.Mark = s.url(ip, a.Port), "", "", ""
 	c := s.certificate
@@ -149,7 +163,7 @@ func (s *sockets) describe(to *state) {
 		hosts = append(hosts, "localhost")
 	}
 	if a.IP.IsUnspecified() {
-		for _, own := range config.OwnAddresses() {
+		for _, own := range ofVersion(config.OwnAddresses(), version) {
 			hosts = append(hosts, own.String())
 		}
 	}
@@ -186,7 +200,7 @@ const mostURLs = 4
 func (s *sockets) urls() (all []string) {
 	for _, l := range s.listeners {
 		if a, ok := l.Addr().(*net.TCPAddr); ok {
-			all = append(all, s.reachable(a, config.OwnAddresses())...)
+			all = append(all, s.reachable(a, ipVersion(l), config.OwnAddresses())...)
 		} else {
 			all = append(all, unixURL(l.Addr()))
 		}
@@ -194,12 +208,26 @@ func (s *sockets) urls() (all []string) {
 	return all
 }
 
-// reachable are the URLs of a listener at a: where it listens on every address, those of own that others can call, IPv4 first,
-// then loopback.
-func (s *sockets) reachable(a *net.TCPAddr, own []netip.Addr) []string {
+// loopback is that of an IP version.
+func loopback(version int) string {
+	if version == 6 {
+		return "::1"
+	}
+	return "127.0.0.1"
+}
+
+// ofVersion are the addresses of an IP version, which are all of them if it is 0.
+func ofVersion(all []netip.Addr, version int) []netip.Addr {
+	return slices.DeleteFunc(all, func(a netip.Addr) bool { return version == 4 && !a.Is4() || version == 6 && !a.Is6() })
+}
+
+// reachable are the URLs of a listener at a: where it listens on every address of an IP version, or of both, those of own that
+// others can call, IPv4 first, then loopback.
+func (s *sockets) reachable(a *net.TCPAddr, version int, own []netip.Addr) []string {
 	if !a.IP.IsUnspecified() {
 		return []string{s.url(a.IP.String(), a.Port)}
 	}
+	own = ofVersion(own, version)
 	slices.SortStableFunc(own, func(x, y netip.Addr) int { return x.BitLen() - y.BitLen() })
 	var urls []string
 	for _, x := range own {
@@ -207,7 +235,7 @@ func (s *sockets) reachable(a *net.TCPAddr, own []netip.Addr) []string {
 			urls = append(urls, s.url(x.String(), a.Port))
 		}
 	}
-	return append(urls, s.url("127.0.0.1", a.Port))
+	return append(urls, s.url(loopback(version), a.Port))
 }
 
 // public reports whether other machines can reach a listener.

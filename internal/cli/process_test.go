@@ -19,6 +19,7 @@ import (
 type piped struct {
 	*exec.Cmd
 	url            string
+	banner         []string // stdout up to "ready"
 	stdout, stderr *os.File
 	lines          *bufio.Reader // of stderr
 }
@@ -32,6 +33,12 @@ func startPiped(t *testing.T, before string, args ...string) *piped {
 // startOn is startPiped on a terminal.
 func startOn(t *testing.T, terminal *os.File, before string, args ...string) *piped {
 	t.Helper()
+	return startWith(t, terminal, nil, before, args...)
+}
+
+// startWith is startOn with files as descriptors from 3.
+func startWith(t *testing.T, terminal *os.File, files []*os.File, before string, args ...string) *piped {
+	t.Helper()
 	cmd := command(t, nil, append([]string{"serve", "--port", "0"}, args...)...)
 	if before != "" {
 		cmd.Args = append([]string{"sh", "-c", before + `; exec "$@"`, "sh", cmd.Path}, cmd.Args[1:]...)
@@ -40,6 +47,7 @@ func startOn(t *testing.T, terminal *os.File, before string, args ...string) *pi
 	if terminal != nil {
 		cmd.Stdin = terminal
 	}
+	cmd.ExtraFiles = files
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: terminal != nil}
 	p := &piped{Cmd: cmd}
 	var theirs [2]*os.File
@@ -63,6 +71,7 @@ func startOn(t *testing.T, terminal *os.File, before string, args ...string) *pi
 	})
 	p.lines = bufio.NewReader(p.stderr)
 	for s := bufio.NewScanner(p.stdout); s.Scan(); {
+		p.banner = append(p.banner, s.Text())
 		if rest, ok := strings.CutPrefix(s.Text(), "listening on "); ok {
 			p.url, _, _ = strings.Cut(rest, " ")
 		}

@@ -68,6 +68,10 @@ func (s *serving) serve(ctx context.Context) error {
 
 // listen opens the sockets, after everything that is quickly refused.
 func (s *serving) listen(ctx context.Context) (err error) {
+	activated, err := takeActivation()
+	if err != nil {
+		return err
+	}
 	if err := s.cfg.Refused(); err != nil {
 		return console.Hintf(err, "serve one of its models: hearth serve MODEL")
 	}
@@ -88,7 +92,7 @@ func (s *serving) listen(ctx context.Context) (err error) {
 	if s.metrics, err = listenMetrics(s.cfg); err != nil {
 		return err
 	}
-	s.sockets, err = openSockets(s.cfg)
+	s.sockets, err = openSockets(s.cfg, activated)
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -13,10 +14,16 @@ import (
 	"hearth/internal/console"
 )
 
-// unixPrefix begins the URL of a server that listens on a Unix socket: the path follows.
+// unixPrefix begins the URL of a server that listens on a Unix socket: the path follows, or @ and the name of an abstract one,
+// which only others can have opened.
 const unixPrefix = "unix:"
 
-func unixURL(a net.Addr) string { return unixPrefix + a.String() }
+func unixURL(a net.Addr) string {
+	if name := a.String(); strings.HasPrefix(name, "@") {
+		return unixPrefix + name
+	}
+	return unixPrefix + absolute(a.String())
+}
 
 // socketPathMax is the longest path of a Unix socket, in bytes, that all systems take: macOS has 104 with a zero at the end.
 const socketPathMax = 103

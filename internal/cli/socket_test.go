@@ -103,7 +103,7 @@ func TestUnixSocketMistakes(t *testing.T) {
 	} {
 		cfg := config.Default()
 		cfg.Listen = []string{"unix:" + first, "unix:" + path}
-		_, err := openSockets(cfg)
+		_, err := openSockets(cfg, nil)
 		var h interface{ Hint() string }
 		if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "unix:"+filepath.Clean(path)) || !errors.As(err, &h) || h.Hint() == "" {
 			t.Errorf("%s: %v", path, err)

@@ -67,6 +67,9 @@ func (s *state) base() string {
 
 // curl is what curl takes to ask the server, up to the path.
 func (s *state) curl() string {
+	if name, abstract := strings.CutPrefix(s.URL, unixPrefix+"@"); abstract {
+		return "--abstract-unix-socket " + word(name) + " " + s.base()
+	}
 	if path, unix := strings.CutPrefix(s.URL, unixPrefix); unix {
 		return "--unix-socket " + word(path) + " " + s.base()
 	}

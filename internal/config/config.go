@@ -20,7 +20,7 @@ type Config struct {
 	// Listening.
 	Host string // "" is both loopback addresses
 	Port int    // 0 picks a free one
-	// Listen are the sockets in the place of Host and Port: unix:PATH, ADDRESS:PORT.
+	// Listen are the sockets in the place of Host and Port: unix:PATH, ADDRESS:PORT, fd:NUMBER.
 	Listen []string
 	// Files of the TLS certificate, with those that lead to its issuer behind it, and of its key, in PEM; "": plain HTTP.
 	TLSCert, TLSKey string

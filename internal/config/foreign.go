@@ -114,7 +114,7 @@ var Foreigners = []Foreign{
 	{Flag: "lazy-load", Kind: Switch, Answer: Warning, Doc: "the model is loaded at the start; requests wait until it is"},
 	{Flag: "disk-stream", Kind: Switch, Sets: "low-memory", to: onlyIf("true"), Doc: "as --low-memory"},
 	{Flag: "disk-stream-cache-gb", Kind: Amount, Doc: "with --low-memory the system decides how much of the files stays in memory"},
-	{Flag: "listen-fd", Kind: Count, Answer: Warning, Doc: "no open socket is taken over; the server listens on --host and --port"},
+	{Flag: "listen-fd", Kind: Count, Sets: "listen", to: func(fd string) string { return FDPrefix + fd }, Doc: "as --listen fd:NUMBER"},
 
 	{Flag: "draft-model", Kind: Text, Answer: Warning, Doc: "there is no speculative decoding yet: replies are the same, and take their time"},
 	{Flag: "num-draft-tokens", Kind: Count, Doc: "there is no speculative decoding yet"},

@@ -79,7 +79,7 @@ var Knobs = slices.Concat([]Knob{
 		Doc:  "port to listen on; 0 picks a free one",
 		bind: func(c *Config) pflag.Value { return integer(&c.Port, 0, 65535) }},
 	{Flag: "listen", Group: Listen, Unset: "host and port",
-		Doc:  "`sockets` to listen on in the place of host and port: unix:PATH, a Unix socket for this account alone, or ADDRESS:PORT; of several, all",
+		Doc:  "`sockets` to listen on in the place of host and port: unix:PATH, a Unix socket for this account alone, ADDRESS:PORT, or fd:NUMBER, one that is open when hearth starts; of several, all. Those of systemd's socket activation take their place",
 		bind: func(c *Config) pflag.Value { return socketList(&c.Listen) }},
 	{Flag: "tls-cert", Also: []string{"ssl-certfile", "ssl-cert-file"}, Group: Listen, Unset: "plain HTTP",
 		Doc:  "`file` of a certificate in PEM, with those that lead to its issuer behind it: the server speaks TLS, with HTTP/2 and HTTP/1.1. SIGHUP reads it again",

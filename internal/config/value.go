@@ -94,13 +94,22 @@ func list(p *[]string) *value[[]string] {
 	return &value[[]string]{p, "list", parse, func(l []string) string { return strings.Join(l, ",") }}
 }
 
-// socketList is a list of unix:PATH and ADDRESS:PORT.
+// FDPrefix begins the name of a socket that was open when the program started: the number of its descriptor follows.
+const FDPrefix = "fd:"
+
+// socketList is a list of unix:PATH, ADDRESS:PORT and fd:NUMBER.
 func socketList(p *[]string) *value[[]string] {
 	v := list(p)
 	plain := v.parse
 	v.parse = func(s string) ([]string, error) {
 		all, err := plain(s)
 		for _, x := range all {
+			if fd, ok := strings.CutPrefix(x, FDPrefix); ok {
+				if n, err := strconv.ParseUint(fd, 10, 31); err != nil || n < 3 {
+					return nil, fmt.Errorf("%q: want the number of a descriptor from 3, which is the first behind the standard streams", x)
+				}
+				continue
+			}
 			path, unix := strings.CutPrefix(x, "unix:")
 			_, port, err := net.SplitHostPort(x)
 			n, notNumber := strconv.ParseUint(port, 10, 16)
