@@ -59,8 +59,8 @@ func says(url string) (string, error) {
 	return res.Status + " " + string(body), err
 }
 
-// A server that is started with sockets, as systemd does it, serves on all of them and on nothing else, is found there by programs
-// of this machine, and leaves them to whoever opened them: the next one answers who asked between the two.
+// A server that is started with sockets, as systemd does it, serves on all of them and on nothing else, is found there by
+// programs of this machine, and leaves them to whoever opened them: the next one answers who asked between the two.
 func TestServeActivated(t *testing.T) {
 	path, runtimeDir := filepath.Join(t.TempDir(), "s"), t.TempDir()
 	tcp, at := socketFile(t, "tcp", "127.0.0.1:0")

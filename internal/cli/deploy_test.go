@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -101,6 +102,9 @@ func variables(text string) map[string]string {
 	return env
 }
 
+// socketOf is the .socket unit of a service.
+func socketOf(service string) string { return strings.TrimSuffix(service, "service") + "socket" }
+
 // TestDeploy: the command lines, variables and settings of all files of deploy/ are what the program takes, and lead where the
 // files say.
 func TestDeploy(t *testing.T) {
@@ -186,6 +190,36 @@ func TestDeploy(t *testing.T) {
 	}
 }
 
+// The .socket units open what hearth serves on, at the port where it is without them too, and a Unix socket that clients can name
+// and that not everybody may open.
+func TestDeploySockets(t *testing.T) {
+	cfg := config.Default()
+	for file, paths := range map[string]map[string]string{"systemd/hearth.socket": nil, "systemd/user/hearth.socket": {"%t": "/run/user/4294967294"}} {
+		text := deployed(t, file)
+		for _, m := range regexp.MustCompile(`(?m)^(Listen\w+|Accept|Service)=`).FindAllStringSubmatch(text, -1) {
+			if m[1] != "ListenStream" {
+				t.Errorf("%s: %s", file, m[1])
+			}
+		}
+		if at := one(t, `(?m)^ListenStream=([^/%].*)$`, text); at != "127.0.0.1:"+strconv.Itoa(cfg.Port) {
+			t.Errorf("%s: %s", file, at)
+		}
+		path := one(t, `(?m)^ListenStream=([/%].*)$`, text)
+		for name, value := range paths {
+			path = strings.ReplaceAll(path, name, value)
+		}
+		if len(path) > socketPathMax || !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "/run/hearth/") { // which goes with the service
+			t.Errorf("%s: %s", file, path)
+		}
+		if mode := one(t, `(?m)^SocketMode=(.*)$`, text); !strings.HasSuffix(mode, "0") {
+			t.Errorf("%s: mode %s", file, mode)
+		}
+	}
+	if settings := deployed(t, "config.toml"); one(t, `(?m)^host = "(\S*)"`, settings)+":"+one(t, `(?m)^port = (\d+)`, settings) != "127.0.0.1:"+strconv.Itoa(cfg.Port) {
+		t.Errorf("the settings: %s", settings)
+	}
+}
+
 // The paths that the manifest probes are there, and say that a server lives which loads.
 func TestDeployProbes(t *testing.T) {
 	cfg := config.Default()
@@ -219,17 +253,20 @@ func TestDeployParses(t *testing.T) {
 		for _, file := range []string{"systemd/hearth.service", "systemd/user/hearth.service"} {
 			unit := filepath.Join(t.TempDir(), "hearth.service")
 			text := regexp.MustCompile(`(?m)^ExecStart=\S+`).ReplaceAllString(deployed(t, file), "ExecStart="+program)
-			if err := os.WriteFile(unit, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
+			socket := socketOf(unit) // which has the service beside it
+			for to, text := range map[string]string{unit: text, socket: deployed(t, socketOf(file))} {
+				if err := os.WriteFile(to, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
 			}
-			args := []string{"verify", "--man=no", unit}
+			args := []string{"verify", "--man=no", unit, socket}
 			if strings.Contains(file, "user") {
 				args = append([]string{"--user"}, args...)
 			}
 			cmd := exec.Command(analyze, args...)
 			cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+t.TempDir())
 			out, err := cmd.CombinedOutput()
-			if err != nil || strings.Contains(string(out), "hearth.service:") {
+			if err != nil || strings.Contains(string(out), "hearth.service:") || strings.Contains(string(out), "hearth.socket:") {
 				t.Errorf("%s: %v\n%s", file, err, out)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"hearth/internal/config"
 )
@@ -66,6 +67,39 @@ func TestServeUnix(t *testing.T) {
 	p.ends(t, "SIGTERM")
 	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("left behind: %v", err)
+	}
+}
+
+// Programs of this machine load and unload models of a server that listens on a Unix socket alone.
+func TestManageUnix(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "s")
+	if err := writeDemo(filepath.Join(dir, "llm", "models", "other")); err != nil {
+		t.Fatal(err)
+	}
+	env := "HOME=" + dir + " XDG_RUNTIME_DIR=" + dir + " HF_HUB_CACHE=" + filepath.Join(dir, "hub")
+	startPiped(t, "export "+env, "--listen", "unix:"+path, "--offline")
+	hearth := func(args ...string) string {
+		t.Helper()
+		out, err := command(t, strings.Fields(env), args...).CombinedOutput()
+		if err != nil {
+			t.Errorf("%q: %v", args, err)
+		}
+		return string(out)
+	}
+	if got := hearth("load", "other", "--keep-alive", "1h"); !strings.Contains(got, "other is loaded at unix:"+path) {
+		t.Errorf("load: %s", got)
+	}
+	if got := hearth("ps"); !strings.Contains(got, "other") || !strings.Contains(got, "unix:"+path) {
+		t.Errorf("ps: %s", got)
+	}
+	hearth("stop", "other")
+	got := hearth("ps")
+	for deadline := time.Now().Add(20 * time.Second); strings.Contains(got, "other") && time.Now().Before(deadline); {
+		got = hearth("ps")
+	}
+	if strings.Contains(got, "other") || !strings.Contains(got, "unix:"+path) {
+		t.Errorf("after stop: %s", got)
 	}
 }
 
