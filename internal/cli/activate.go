@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -18,7 +17,7 @@ import (
 type passed struct {
 	fd   int
 	name string // that systemd gave it: the socket's unit, or FileDescriptorName= there; "" if it has none
-	from string // the setting that says so: listenFDs, or as Config.Origin has it
+	from string // the setting that says so, which is one for all: listenFDs, or as Config.Origin has it
 }
 
 // The variables of systemd's protocol, sd_listen_fds(3).
@@ -129,19 +128,17 @@ func closeAll(ls []net.Listener) {
 
 // passing says which sockets others have opened; "" if none.
 func passing(all []passed) string {
-	var fds, names, from []string
-	add := func(to *[]string, s string) {
-		if s != "" && !slices.Contains(*to, s) {
-			*to = append(*to, s)
-		}
-	}
-	for _, p := range all {
-		add(&fds, strconv.Itoa(p.fd))
-		add(&names, regular.Clip(p.name))
-		add(&from, p.from)
-	}
 	if len(all) == 0 {
 		return ""
+	}
+	var fds, names []string
+	named := map[string]bool{"": true}
+	for _, p := range all {
+		fds = append(fds, strconv.Itoa(p.fd))
+		if !named[p.name] {
+			named[p.name] = true
+			names = append(names, regular.Clip(p.name))
+		}
 	}
 	s := "descriptor "
 	if len(fds) > 1 {
@@ -151,7 +148,7 @@ func passing(all []passed) string {
 	if len(names) > 0 {
 		s += " (" + strings.Join(names, ", ") + ")"
 	}
-	s += ", passed to hearth as " + strings.Join(from, " and ") + " says"
+	s += ", passed to hearth as " + all[0].from + " says"
 	if all[0].from == listenFDs {
 		s += ", in the place of --host, --port and --listen"
 	}

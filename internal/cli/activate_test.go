@@ -23,6 +23,7 @@ func TestActivation(t *testing.T) {
 		{"seven", "1", "", `error environment variable LISTEN_PID="seven" is no number of a process`},
 		{"-7", "1", "", `error environment variable LISTEN_PID="-7" is no number`},
 		{"7", "one", "", `error environment variable LISTEN_FDS="one" is no number of sockets up to 1024`},
+		{"7", "1024", "", "descriptors 3, 4, 5, 6"},
 		{"7", "1025", "", `error environment variable LISTEN_FDS="1025" is no`},
 		{"7", "99999999999999999999", "", `error environment variable LISTEN_FDS=`},
 	} {

@@ -374,11 +374,15 @@ func TestPublishedCommandLines(t *testing.T) {
 	}
 }
 
-// TestServeForeignFlags: a server starts with all of them together, from the command line, the environment or the file.
+// TestServeForeignFlags: a server starts with all of them together, from the command line, the environment or the file, but for
+// that of a socket which has to be there (TestListenFD).
 func TestServeForeignFlags(t *testing.T) {
 	var args, env, file []string
 	for i := range config.Foreigners {
 		f := &config.Foreigners[i]
+		if f.Flag == "listen-fd" {
+			continue
+		}
 		value := map[config.Kind]string{config.Switch: "true", config.Count: "8", config.Amount: "8.5", config.Text: "x"}[f.Kind]
 		args = append(args, "--"+f.Flag+"="+value)
 		env = append(env, "HEARTH_"+strings.ToUpper(strings.ReplaceAll(f.Flag, "-", "_"))+"="+value)
