@@ -285,6 +285,9 @@ func squares(grid [3]int, side int) (row, col []int32) {
 	return row, col
 }
 
+// inLine is where row i of an image is in a language model whose positions have one axis.
+func inLine(i int) [3]int32 { return [3]int32{int32(i), int32(i), int32(i)} }
+
 // outOf refuses a number of vision_config.
 func (c *config) outOf(key string, n, least, most int) {
 	if n < least || n > most {

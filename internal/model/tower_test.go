@@ -261,6 +261,10 @@ func (g *seen) compare(t *testing.T, be backend.Backend) {
 	}
 }
 
+// mlxNames are those of mlx-community's folders for transformers' of now.
+var mlxNames = strings.NewReplacer("model.visual.", "vision_tower.", "model.language_model.", "language_model.model.", "model.text_model.", "language_model.",
+	"model.vision_model.", "vision_model.", "model.vision_tower.", "vision_tower.", "model.connector.", "connector.", "model.multi_modal_projector.", "multi_modal_projector.")
+
 // mlx is the folder as mlx-community has it: other prefixes, and kernels of patches with channels last.
 func (g *seen) mlx(t *testing.T, folder fstest.MapFS) fstest.MapFS {
 	t.Helper()
@@ -270,12 +274,11 @@ func (g *seen) mlx(t *testing.T, folder fstest.MapFS) fstest.MapFS {
 	}
 	var tensors []safetensors.Tensor
 	for _, x := range f.Tensors {
-		x.Name = strings.Replace(x.Name, "model.visual.", "vision_tower.", 1)
-		x.Name = strings.Replace(x.Name, "model.language_model.", "language_model.model.", 1)
+		x.Name = mlxNames.Replace(x.Name)
 		if strings.HasPrefix(x.Name, "lm_head.") {
 			x.Name = "language_model." + x.Name
 		}
-		if strings.HasSuffix(x.Name, "patch_embed.proj.weight") {
+		if len(x.Shape) > 3 {
 			x = channelsLast(x)
 		}
 		tensors = append(tensors, x)
@@ -325,8 +328,13 @@ func TestTowerLayouts(t *testing.T) {
 
 // TestTowerQuantized: a tower whose matrices are quantised as in published folders is the one of the numbers that they stand for.
 func TestTowerQuantized(t *testing.T) {
+	for _, name := range []string{"qwen3_vl", "lfm2_vl", "idefics3"} {
+		t.Run(name, func(t *testing.T) { loadSeen(t, name).quantized(t) })
+	}
+}
+
+func (g *seen) quantized(t *testing.T) {
 	const group, bits = 32, 8
-	g := loadSeen(t, "qwen3_vl")
 	scheme := quant.Scheme{Mode: quant.Affine, Bits: bits, Group: group}
 	f, err := safetensors.Parse("model.safetensors", g.mlx(t, g.folder(t))["model.safetensors"].Data)
 	if err != nil {
@@ -336,7 +344,7 @@ func TestTowerQuantized(t *testing.T) {
 	quantised := 0
 	for _, x := range f.Tensors {
 		path, ok := strings.CutSuffix(x.Name, ".weight")
-		if !ok || !strings.HasPrefix(x.Name, "vision_tower.") || len(x.Shape) != 2 || x.Shape[1]%group != 0 {
+		if !ok || strings.HasPrefix(x.Name, "language_model.") || len(x.Shape) != 2 || x.Shape[1]%group != 0 {
 			stored, meant = append(stored, x), append(meant, x)
 			continue
 		}
@@ -363,7 +371,8 @@ func TestTowerQuantized(t *testing.T) {
 	opts := backend.Options{Precision: backend.Float32, Threads: 2}
 	one, two := cpu.New(), cpu.New()
 	a := g.see(t, fstest.MapFS{"model.safetensors": pack(t, meant)}, one, opts)
-	g.Config = lastOf(t, strings.Trim(string(g.Config), "{}\n ")+`, "quantization": {"group_size": 32, "bits": 8}`)
+	m := mutation{Key: "quantization", Value: []byte(`{"group_size": 32, "bits": 8}`)}
+	g.Config = m.apply(t, g.Config)
 	b := g.see(t, fstest.MapFS{"model.safetensors": pack(t, stored)}, two, opts)
 	for i := range g.Images {
 		x, y := numbers(t, one, a.all[i]), numbers(t, two, b.all[i])
@@ -372,6 +381,43 @@ func TestTowerQuantized(t *testing.T) {
 				t.Errorf("image %d, features %d differ by %.3g", i, n, d)
 			}
 		}
+	}
+}
+
+// TestTowerHalf: a tower that is stored in bfloat16, as published ones are, is the one of those numbers.
+func TestTowerHalf(t *testing.T) {
+	for _, name := range visionGoldens(t) {
+		t.Run(name, func(t *testing.T) {
+			g := loadSeen(t, name)
+			f, err := safetensors.Parse("model.safetensors", g.folder(t)["model.safetensors"].Data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var stored, meant []safetensors.Tensor
+			for _, x := range f.Tensors {
+				n := len(x.Bytes) / 4
+				numbers, half := make([]float32, n), make([]byte, 2*n)
+				quant.Floats(numbers, quant.F32, x.Bytes)
+				quant.PutFloats(half, quant.BF16, numbers)
+				quant.Floats(numbers, quant.BF16, half)
+				whole := make([]byte, 4*n)
+				quant.PutFloats(whole, quant.F32, numbers)
+				stored = append(stored, safetensors.Tensor{Name: x.Name, DType: "BF16", Shape: x.Shape, Bytes: half})
+				meant = append(meant, safetensors.Tensor{Name: x.Name, DType: "F32", Shape: x.Shape, Bytes: whole})
+			}
+			opts := backend.Options{Precision: backend.Float32, Threads: 2}
+			one, two := cpu.New(), cpu.New()
+			a := g.see(t, fstest.MapFS{"model.safetensors": pack(t, meant)}, one, opts)
+			b := g.see(t, fstest.MapFS{"model.safetensors": pack(t, stored)}, two, opts)
+			for i := range g.Images {
+				x, y := numbers(t, one, a.all[i]), numbers(t, two, b.all[i])
+				for n := range x {
+					if d := relative(y[n], x[n]); !(d <= 1e-5) {
+						t.Errorf("image %d, features %d differ by %.3g", i, n, d)
+					}
+				}
+			}
+		})
 	}
 }
 
@@ -412,9 +458,16 @@ func TestTowerConfigs(t *testing.T) {
 		{"qwen3_vl", "depth", "0"}, {"qwen3_vl", "num_heads", "3"}, {"qwen3_vl", "out_hidden_size", "32"}, {"qwen3_vl", "deepstack_visual_indexes", "[0, 7]"},
 		{"qwen3_vl", "hidden_act", `"mish"`}, {"qwen3_vl", "patch_size", `"large"`}, {"qwen3_vl", "spatial_merge_size", "-1"}, {"qwen3_vl", "rope_parameters", `{"rope_theta": 0}`},
 		{"qwen2_5_vl", "window_size", "1"}, {"qwen2_5_vl", "intermediate_size", "-3"}, {"qwen2_vl", "embed_dim", "70000000"},
+		{"lfm2_vl", "/projector_hidden_act", `"mish"`}, {"lfm2_vl", "/downsample_factor", "0"}, {"lfm2_vl", "/projector_hidden_size", "-1"}, {"smolvlm", "/scale_factor", "17"},
+		{"gemma3", "/mm_tokens_per_image", "5"}, {"gemma3", "image_size", "3"}, {"gemma3", "layer_norm_eps", "0"}, {"lfm2_vl", "num_patches", "50"}, {"lfm2_vl", "num_patches", "0"}, {"lfm2_vl", "hidden_act", `"mish"`},
+		{"lfm2_vl", "num_attention_heads", "3"}, {"idefics3", "image_size", "1"}, {"smolvlm", "patch_size", "300"}, {"idefics3", "num_channels", "0"},
 	} {
 		g := loadSeen(t, tc.golden)
-		m := mutation{Key: "vision_config." + tc.key, Value: []byte(tc.value)}
+		key, beside := strings.CutPrefix(tc.key, "/") // of the whole, not of vision_config
+		if tc.key = key; !beside {
+			key = "vision_config." + key
+		}
+		m := mutation{Key: key, Value: []byte(tc.value)}
 		_, err := model.Synthetic{Config: m.apply(t, g.Config), Type: quant.F32}.Tower()
 		if err == nil || !strings.Contains(err.Error(), tc.key) {
 			t.Errorf("%s, %s %s: got %v", tc.golden, tc.key, tc.value, err)
@@ -424,7 +477,7 @@ func TestTowerConfigs(t *testing.T) {
 
 // FuzzTowerConfig: a tower of any config is declared, or refused, with bounded work.
 func FuzzTowerConfig(f *testing.F) {
-	for _, name := range []string{"qwen3_vl", "qwen2_vl", "qwen2_5_vl", "qwen3_5", "gemma3"} {
+	for _, name := range []string{"qwen3_vl", "qwen2_vl", "qwen2_5_vl", "qwen3_5", "gemma3", "lfm2_vl", "lfm2_vl-bare", "idefics3", "smolvlm"} {
 		b, err := os.ReadFile(filepath.Join("testdata", "vision", name+".json"))
 		if err != nil {
 			f.Fatal(err)

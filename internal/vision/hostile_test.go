@@ -370,12 +370,48 @@ func TestFiles(t *testing.T) {
 		{`{"model_type":"pixtral"}`, `{"size":{"longest_edge":100000}}`, "longest_edge"},
 		{`{"model_type":"lfm2_vl"}`, `{"min_tiles":5,"max_tiles":2}`, "min_tiles"},
 		{`{"model_type":"lfm2_vl"}`, `{"tile_size":500}`, "tile_size"},
-		{`{"model_type":"smolvlm","vision_config":{"patch_size":16}}`, `{"size":{"longest_edge":8000},"max_image_size":{"longest_edge":16}}`, "too many tiles"},
-		{`{"model_type":"smolvlm","vision_config":{"patch_size":16}}`, `{"max_image_size":{"longest_edge":100}}`, "no multiple"},
+		{`{"model_type":"smolvlm","vision_config":{"patch_size":16}}`, `{"size":{"longest_edge":8000},"max_image_size":{"longest_edge":32}}`, "too many tiles"},
+		{`{"model_type":"smolvlm","vision_config":{"patch_size":16}}`, `{"max_image_size":{"longest_edge":120}}`, "no multiple"},
 	} {
 		_, err := NewProcessor(Files{Config: []byte(c.config), Preprocessor: []byte(c.pre)})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s %s: %v, want %q", c.config, c.pre, err, c.want)
+		}
+	}
+}
+
+// TestLastPixels: a tile that patches do not fill, as SmolVLM's of 384 pixels and patches of 14, is seen up to the last whole
+// patch.
+func TestLastPixels(t *testing.T) {
+	prepare := func(patch, merge int) (*Picture, [][]float32) {
+		p, err := NewProcessor(Files{Config: fmt.Appendf(nil, `{"model_type":"smolvlm","scale_factor":%d,"vision_config":{"patch_size":%d}}`, merge, patch),
+			Preprocessor: []byte(`{"size":{"longest_edge":768},"max_image_size":{"longest_edge":384}}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pic, err := p.Prepare(t.Context(), scene(700, 500))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, size := pic.Tiles[1].Grid[1]*pic.Tiles[1].Grid[2], pic.PatchLen()
+		all := make([]float32, n*size)
+		pic.Patches(all, 1, 0, n)
+		return pic, slices.Collect(slices.Chunk(all, size))
+	}
+	pic, large := prepare(14, 3)
+	if tile := pic.Tiles[1]; tile.Grid != [3]int{1, 27, 27} || tile.Positions != 81 {
+		t.Fatalf("a tile of %v patches takes %d positions", tile.Grid, tile.Positions)
+	}
+	_, small := prepare(1, 1)
+	for _, at := range [][2]int{{0, 0}, {26, 26}, {3, 17}} {
+		for c := range 3 {
+			for y := range 14 {
+				for x := range 14 {
+					if got, want := large[at[0]*27+at[1]][c*196+y*14+x], small[(at[0]*14+y)*384+at[1]*14+x][c]; got != want {
+						t.Fatalf("patch %v, channel %d, row %d, column %d is %g, want %g", at, c, y, x, got, want)
+					}
+				}
+			}
 		}
 	}
 }

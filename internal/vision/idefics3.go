@@ -16,8 +16,8 @@ func newIdefics3(p *Processor, s *settings, m *model) error {
 		within("max_image_size", tile, p.patch, maxSide/4), within("longest_edge", longest, 1, maxSide/2)); err != nil {
 		return err
 	}
-	if tile%p.patch != 0 {
-		return fmt.Errorf("max_image_size %d is no multiple of the patch size %d", tile, p.patch)
+	if side := tile / p.patch; side%p.merge != 0 { // pixels beyond the last patch are not seen, as of a convolution
+		return fmt.Errorf("max_image_size %d: %d patches along a side are no multiple of scale_factor %d", tile, side, p.merge)
 	}
 	if n := (longest + tile - 1) / tile; n*n > maxTilesAsked {
 		return fmt.Errorf("longest_edge %d is too many tiles of %d", longest, tile)
