@@ -120,16 +120,25 @@ func ReadFile(name string) ([]Key, error) {
 
 // Parse reads the text of a file of keys, a line each; empty lines and those that start with # are skipped. A line is a key, or
 // words with blanks between them: a name, operator or user, a key or its hash, and name=value for Limits.
+// No two lines have one name: a request's log, limits and revoking would be of either.
 func Parse(text string) ([]Key, error) {
 	var all []Key
+	named := map[string]int{} // line of each name
 	for i, line := range strings.Split(text, "\n") {
 		k, err := parseLine(line)
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", i+1, err)
 		}
-		if k != nil {
-			all = append(all, *k)
+		if k == nil {
+			continue
 		}
+		if k.Name != "" {
+			if before := named[k.Name]; before > 0 {
+				return nil, fmt.Errorf("line %d: another key of the name that line %d has", i+1, before)
+			}
+			named[k.Name] = i + 1
+		}
+		all = append(all, *k)
 	}
 	if len(all) == 0 {
 		return nil, ErrNoLines

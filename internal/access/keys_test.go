@@ -116,6 +116,17 @@ func TestOtherFiles(t *testing.T) {
 	}
 }
 
+// TestTwoOfAName: two lines with one name are refused, with both places and without what is in them; keys without a name are many.
+func TestTwoOfAName(t *testing.T) {
+	_, err := Parse("# keys\nada user one-key\nbob user another\n\nada operator a-third\n")
+	if err == nil || err.Error() != "line 5: another key of the name that line 2 has" {
+		t.Error(err)
+	}
+	if keys, err := Parse("one\nanother\nada user a-third\nAda user a-fourth"); err != nil || len(keys) != 4 {
+		t.Error(len(keys), err)
+	}
+}
+
 // Keys change while they are used, and a server that has asked for keys goes on asking when there are none left.
 func TestReplace(t *testing.T) {
 	a, b := PlainKey("a"), PlainKey("b")

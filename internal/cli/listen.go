@@ -23,7 +23,7 @@ func listen(cfg *config.Config) ([]net.Listener, error) {
 	if host := strings.Trim(cfg.Host, "[]"); host != "" && host != "localhost" {
 		l, err := open("tcp", host, cfg.Port)
 		if err != nil {
-			return nil, explain(err, host, cfg.Port)
+			return nil, explain(err, host, cfg.Port, false)
 		}
 		return []net.Listener{l}, nil
 	}
@@ -31,7 +31,7 @@ func listen(cfg *config.Config) ([]net.Listener, error) {
 	for i := 0; ; i++ {
 		four, err := open("tcp4", "127.0.0.1", cfg.Port)
 		if err != nil {
-			return nil, explain(err, "127.0.0.1", cfg.Port)
+			return nil, explain(err, "127.0.0.1", cfg.Port, false)
 		}
 		port := four.Addr().(*net.TCPAddr).Port
 		six, err := open("tcp6", "::1", port)
@@ -43,7 +43,7 @@ func listen(cfg *config.Config) ([]net.Listener, error) {
 		}
 		four.Close()
 		if cfg.Port != 0 || i == tries {
-			return nil, explain(err, "::1", port)
+			return nil, explain(err, "::1", port, false)
 		}
 	}
 }
@@ -71,7 +71,7 @@ func listenOn(cfg *config.Config) (ls []net.Listener, given []passed, err error)
 			host, port, _ := net.SplitHostPort(name) // it was checked
 			n, _ := strconv.Atoi(port)
 			if l, err = open("tcp", host, n); err != nil {
-				err = explain(err, host, n)
+				err = explain(err, host, n, true)
 			}
 		}
 		if err != nil {
@@ -87,8 +87,13 @@ func open(network, host string, port int) (net.Listener, error) {
 	return net.Listen(network, net.JoinHostPort(host, strconv.Itoa(port)))
 }
 
-// explain says in one sentence why an address cannot be listened on, and what to type.
-func explain(err error, host string, port int) error {
+// explain says in one sentence why an address cannot be listened on, and what to type: --port, or --listen where that named it.
+func explain(err error, host string, port int, listen bool) error {
+	with, address := func(port int) string { return fmt.Sprintf("--port %d", port) }, "--host takes an address of this machine, 0.0.0.0 for all of them"
+	if listen {
+		with = func(port int) string { return "--listen " + net.JoinHostPort(host, strconv.Itoa(port)) }
+		address = "--listen takes an address of this machine before its port, 0.0.0.0 for all of them"
+	}
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		free := port + 1
@@ -96,11 +101,11 @@ func explain(err error, host string, port int) error {
 			free = 8080
 		}
 		return console.Hintf(fmt.Errorf("address %s is already in use", net.JoinHostPort(host, strconv.Itoa(port))),
-			"stop what listens there, or use another port: hearth serve --port %d", free)
+			"stop what listens there, or use another port: hearth serve %s", with(free))
 	case errors.Is(err, syscall.EACCES):
-		return console.Hintf(fmt.Errorf("no permission to listen on port %d", port), "ports from 1024 need none: hearth serve --port 8080")
+		return console.Hintf(fmt.Errorf("no permission to listen on port %d", port), "ports from 1024 need none: hearth serve %s", with(8080))
 	}
-	return console.Hintf(fmt.Errorf("listen on %s, port %d: %w", host, port, err), "--host takes an address of this machine, 0.0.0.0 for all of them")
+	return console.Hintf(fmt.Errorf("listen on %s, port %d: %w", host, port, err), "%s", address)
 }
 
 // sockets are what a server listens on, and what it shows there.

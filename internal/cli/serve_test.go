@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -287,14 +288,38 @@ func TestAddressInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	cmd := command(t, nil, "serve", "--port", port)
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err = cmd.Run()
-	want := "hearth: error: address 127.0.0.1:" + port + " is already in use\nhearth: hint: stop what listens there, or use another port: hearth serve --port "
-	if cmd.ProcessState.ExitCode() != 1 || stdout.Len() > 0 || !strings.HasPrefix(stderr.String(), want) || strings.Count(stderr.String(), "\n") != 2 {
-		t.Errorf("error %v, stdout %q, stderr %q", err, stdout.String(), stderr.String())
+	address := l.Addr().String()
+	_, port, _ := net.SplitHostPort(address)
+	for flag, value := range map[string]string{"--port": port, "--listen": address} {
+		cmd := command(t, nil, "serve", flag, value)
+		var stdout, stderr bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &stdout, &stderr
+		err = cmd.Run()
+		want := "hearth: error: address " + address + " is already in use\nhearth: hint: stop what listens there, or use another port: hearth serve " + flag + " " + strings.TrimSuffix(value, port)
+		free, advised := strings.CutPrefix(stderr.String(), want)
+		if _, bad := strconv.Atoi(strings.TrimSuffix(free, "\n")); cmd.ProcessState.ExitCode() != 1 || stdout.Len() > 0 || !advised || bad != nil {
+			t.Errorf("%s: error %v, stdout %q, stderr %q", flag, err, stdout.String(), stderr.String())
+		}
+	}
+}
+
+// TestExplain: what cannot be listened on is said with the flag that named it.
+func TestExplain(t *testing.T) {
+	for _, tc := range []struct {
+		err    error
+		listen bool
+		want   string
+	}{
+		{syscall.EACCES, false, "hearth serve --port 8080"},
+		{syscall.EACCES, true, "hearth serve --listen 192.0.2.1:8080"},
+		{syscall.EADDRINUSE, true, "hearth serve --listen 192.0.2.1:444"},
+		{syscall.EADDRNOTAVAIL, false, "--host takes"},
+		{syscall.EADDRNOTAVAIL, true, "--listen takes"},
+	} {
+		var hinted interface{ Hint() string }
+		if err := explain(tc.err, "192.0.2.1", 443, tc.listen); !errors.As(err, &hinted) || !strings.Contains(hinted.Hint(), tc.want) {
+			t.Errorf("%v, %v: %v, want the hint %q", tc.err, tc.listen, err, tc.want)
+		}
 	}
 }
 

@@ -25,7 +25,7 @@ func FuzzManage(f *testing.F) {
 			Model string
 			Keep  json.RawMessage `json:"keep_alive"`
 		}
-		err := readManage(r, &q, "model")
+		err := readManage(httptest.NewRecorder(), r, &q, "model")
 		if err == nil {
 			_, err = readKeep(q.Keep)
 		}

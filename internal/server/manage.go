@@ -74,16 +74,19 @@ type Alias struct {
 	Builtin bool   `json:"builtin"`
 }
 
+// handler answers a request with what is written as JSON.
+type handler func(w http.ResponseWriter, r *http.Request) (any, error)
+
 // mountManage registers the routes of the manager.
 func (s *Server) mountManage(mux *http.ServeMux) {
 	m := s.o.Manager
-	handle := func(path string, handlers map[string]func(*http.Request) (any, error)) {
+	handle := func(path string, handlers map[string]handler) {
 		all := map[string]http.HandlerFunc{}
 		for method, h := range handlers {
 			all[method] = func(w http.ResponseWriter, r *http.Request) {
 				rc := http.NewResponseController(w)
 				_ = rc.SetWriteDeadline(time.Time{}) // a load takes its time; a test recorder has no deadlines
-				body, err := h(r)
+				body, err := h(w, r)
 				_ = rc.SetWriteDeadline(time.Now().Add(wire.WriteTimeout))
 				if err != nil {
 					s.fail(w, r, chat.AsError(err))
@@ -94,26 +97,26 @@ func (s *Server) mountManage(mux *http.ServeMux) {
 		}
 		mux.Handle(managePrefix+path, s.checkOperator(wire.Methods(s.fail, all)))
 	}
-	handle("models", map[string]func(*http.Request) (any, error){
-		http.MethodGet: func(r *http.Request) (any, error) {
+	handle("models", map[string]handler{
+		http.MethodGet: func(_ http.ResponseWriter, r *http.Request) (any, error) {
 			list, err := m.Models(r.Context())
 			return map[string]any{"models": nonNil(list)}, err
 		},
-		http.MethodDelete: func(r *http.Request) (any, error) {
+		http.MethodDelete: func(w http.ResponseWriter, r *http.Request) (any, error) {
 			var q struct{ Model, Revision string }
-			if err := readManage(r, &q, "model"); err != nil {
+			if err := readManage(w, r, &q, "model"); err != nil {
 				return nil, err
 			}
 			return m.Remove(r.Context(), q.Model, q.Revision)
 		},
 	})
-	handle("models/load", map[string]func(*http.Request) (any, error){
-		http.MethodPost: func(r *http.Request) (any, error) {
+	handle("models/load", map[string]handler{
+		http.MethodPost: func(w http.ResponseWriter, r *http.Request) (any, error) {
 			var q struct {
 				Model string
 				Keep  json.RawMessage `json:"keep_alive"`
 			}
-			if err := readManage(r, &q, "model"); err != nil {
+			if err := readManage(w, r, &q, "model"); err != nil {
 				return nil, err
 			}
 			keep, err := readKeep(q.Keep)
@@ -123,47 +126,47 @@ func (s *Server) mountManage(mux *http.ServeMux) {
 			return map[string]any{"model": q.Model, "status": "loaded"}, m.Load(r.Context(), q.Model, keep)
 		},
 	})
-	handle("models/unload", map[string]func(*http.Request) (any, error){
-		http.MethodPost: func(r *http.Request) (any, error) {
+	handle("models/unload", map[string]handler{
+		http.MethodPost: func(w http.ResponseWriter, r *http.Request) (any, error) {
 			var q struct{ Model string }
-			if err := readManage(r, &q, "model"); err != nil {
+			if err := readManage(w, r, &q, "model"); err != nil {
 				return nil, err
 			}
 			return map[string]any{"model": q.Model}, m.Unload(r.Context(), q.Model)
 		},
 	})
 	mux.Handle(managePrefix+"models/pull", s.checkOperator(wire.Method(s.fail, http.MethodPost, s.pull)))
-	aliases := func(r *http.Request) (any, error) {
+	aliases := func(_ http.ResponseWriter, r *http.Request) (any, error) {
 		list, err := m.Aliases(r.Context())
 		return map[string]any{"aliases": nonNil(list)}, err
 	}
-	handle("aliases", map[string]func(*http.Request) (any, error){
+	handle("aliases", map[string]handler{
 		http.MethodGet: aliases,
-		http.MethodPut: func(r *http.Request) (any, error) {
+		http.MethodPut: func(w http.ResponseWriter, r *http.Request) (any, error) {
 			var q struct{ Name, Model string }
-			if err := readManage(r, &q, "name", "model"); err != nil {
+			if err := readManage(w, r, &q, "name", "model"); err != nil {
 				return nil, err
 			}
 			if err := m.SetAlias(r.Context(), Alias{Name: q.Name, Model: q.Model}); err != nil {
 				return nil, err
 			}
-			return aliases(r)
+			return aliases(w, r)
 		},
-		http.MethodDelete: func(r *http.Request) (any, error) {
+		http.MethodDelete: func(w http.ResponseWriter, r *http.Request) (any, error) {
 			var q struct{ Name string }
-			if err := readManage(r, &q, "name"); err != nil {
+			if err := readManage(w, r, &q, "name"); err != nil {
 				return nil, err
 			}
 			if err := m.RemoveAlias(r.Context(), q.Name); err != nil {
 				return nil, err
 			}
-			return aliases(r)
+			return aliases(w, r)
 		},
 	})
 	if s.o.Monitor != nil {
-		handle("cache", map[string]func(*http.Request) (any, error){
-			http.MethodGet: func(*http.Request) (any, error) { return s.o.Monitor.CacheStats(), nil },
-			http.MethodDelete: func(r *http.Request) (any, error) {
+		handle("cache", map[string]handler{
+			http.MethodGet: func(http.ResponseWriter, *http.Request) (any, error) { return s.o.Monitor.CacheStats(), nil },
+			http.MethodDelete: func(_ http.ResponseWriter, r *http.Request) (any, error) {
 				c, err := s.o.Monitor.ClearCache(r.Context())
 				return c, uncleared(err)
 			},
@@ -174,7 +177,7 @@ func (s *Server) mountManage(mux *http.ServeMux) {
 // pull fetches a model, with events for as long as that takes. What is refused before the first one is an answer as others are.
 func (s *Server) pull(w http.ResponseWriter, r *http.Request) {
 	var q struct{ Model, Revision string }
-	if err := readManage(r, &q, "model"); err != nil {
+	if err := readManage(w, r, &q, "model"); err != nil {
 		s.fail(w, r, chat.AsError(err))
 		return
 	}
@@ -230,10 +233,12 @@ func nonNil[T any](list []T) []T {
 const maxManage = 64 << 10
 
 // readManage reads a JSON object of strings into q. Fields that q does not have are refused, and so is one of need that is empty.
-func readManage(r *http.Request, q any, need ...string) error {
+func readManage(w http.ResponseWriter, r *http.Request, q any, need ...string) error {
+	done := wire.TimeBody(http.NewResponseController(w))
 	text, err := io.ReadAll(io.LimitReader(r.Body, maxManage+1))
+	done()
 	if err != nil {
-		return chat.Invalidf("", "the body cannot be read: %v", err)
+		return wire.Unread(err)
 	}
 	if len(text) > maxManage {
 		return &chat.Error{Kind: chat.TooLarge, Msg: "the body is larger than 65,536 bytes"}

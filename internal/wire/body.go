@@ -43,9 +43,7 @@ func (o Options) parseBody(w http.ResponseWriter, r *http.Request) (Value, *Body
 		return Value{}, nil, e
 	}
 	rc := http.NewResponseController(w)
-	// Not every ResponseWriter has deadlines (a test recorder); then the read is simply unbounded in time.
-	_ = rc.SetReadDeadline(time.Now().Add(bodyTimeout))
-	defer func() { _ = rc.SetReadDeadline(time.Time{}) }()
+	defer TimeBody(rc)()
 	if r.ContentLength > o.MaxBody {
 		drain(rc, r.Body, o.MaxBody)
 		return Value{}, nil, tooLarge(o.MaxBody)
@@ -67,6 +65,18 @@ func (o Options) parseBody(w http.ResponseWriter, r *http.Request) (Value, *Body
 	return Value{}, nil, e
 }
 
+// TimeBody bounds the time that the body of a request takes to arrive; what it gives ends that. Not every ResponseWriter has
+// deadlines (a test recorder); then the read is simply unbounded in time.
+func TimeBody(rc *http.ResponseController) (done func()) {
+	_ = rc.SetReadDeadline(time.Now().Add(bodyTimeout))
+	return func() { _ = rc.SetReadDeadline(time.Time{}) }
+}
+
+// Unread is what a client is told of a body that did not come whole.
+func Unread(err error) *chat.Error {
+	return &chat.Error{Kind: chat.Invalid, Msg: "the request body could not be read to its end", Err: err}
+}
+
 // unread is what a client is told of a body that was not read to its end.
 func (o Options) unread(err error) *chat.Error {
 	switch err {
@@ -75,7 +85,7 @@ func (o Options) unread(err error) *chat.Error {
 	case errFull:
 		return o.Bodies.full()
 	}
-	return &chat.Error{Kind: chat.Invalid, Msg: "the request body could not be read to its end", Err: err}
+	return Unread(err)
 }
 
 func tooLarge(limit int64) *chat.Error {

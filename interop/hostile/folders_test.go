@@ -162,7 +162,7 @@ func TestFiles(t *testing.T) {
 			})
 		}
 	}
-	for _, flag := range []string{"--config", "--api-key-file", "--script", "--adapter-path"} {
+	for _, flag := range []string{"--config", "--api-key-file", "--mcp-config", "--script", "--adapter-path"} {
 		for _, o := range odd {
 			t.Run(flag+"/"+o.name, func(t *testing.T) {
 				path := filepath.Join(t.TempDir(), "given")

@@ -295,6 +295,10 @@ func record(format string, args ...any) {
 }
 
 func TestMain(m *testing.M) {
+	if kind := os.Getenv(asServer); kind != "" {
+		mcpServer(kind)
+		return
+	}
 	flag.Parse()
 	code := m.Run()
 	if *table != "" && *enabled {
