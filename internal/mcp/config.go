@@ -79,6 +79,7 @@ const (
 	mostCalls  = 1000    // rounds, and calls, that a file may allow a reply
 	maxResult  = 16 << 20
 	longestRun = time.Hour // of a call, and of all calls of a reply
+	mostKeys   = 8         // keys without a meaning that are named, of the file and of a server
 )
 
 // ReadConfig reads a file of MCP servers; lookup finds variables of the environment that it names. What is wrong with one
@@ -106,6 +107,7 @@ func parseConfig(text []byte, lookup func(string) (string, bool)) (*Config, erro
 		c.Remarks = append(c.Remarks, "the file "+jsonc.ReadOver(fault))
 	}
 	r := reader{lookup: lookup, timeout: defaultCall}
+	var idle []string
 	var servers json.RawMessage
 	for _, key := range slices.Sorted(maps.Keys(file)) {
 		v, err := file[key], error(nil)
@@ -126,12 +128,13 @@ func parseConfig(text []byte, lookup func(string) (string, bool)) (*Config, erro
 		case "max_result_bytes":
 			c.ResultBytes, err = number(v, 256, maxResult)
 		default:
-			c.Remarks = append(c.Remarks, "the key "+regular.Quote(key)+" means nothing here")
+			idle = append(idle, key)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", key, err)
 		}
 	}
+	c.Remarks = append(c.Remarks, meaningless("", idle)...)
 	var all map[string]json.RawMessage
 	if json.Unmarshal(servers, &all) != nil || all == nil {
 		return nil, errors.New("mcpServers: must be an object with a member for each server")
@@ -168,6 +171,8 @@ var others = []string{"type", "transport", "description", "name", "autoApprove",
 
 // server reads a server; nil without a fault is one that is switched off.
 func (r *reader) server(name string, text json.RawMessage) (_ *Server, remarks []string, fault *Fault) {
+	var idle []string
+	defer func() { remarks = append(meaningless("mcpServers."+regular.Clip(name)+": ", idle), remarks...) }()
 	fail := func(key string, err error) (*Server, []string, *Fault) { return nil, remarks, &Fault{name, key, err} }
 	if name == "" || len(name) > mostName {
 		return fail("", fmt.Errorf("the name must have 1 to %d bytes", mostName))
@@ -211,7 +216,7 @@ func (r *reader) server(name string, text json.RawMessage) (_ *Server, remarks [
 			off = off || b == (key == "disabled")
 		default:
 			if !slices.Contains(others, key) {
-				remarks = append(remarks, "mcpServers."+regular.Clip(name)+": the key "+regular.Quote(key)+" means nothing here")
+				idle = append(idle, key)
 			}
 		}
 		if err != nil {
@@ -233,6 +238,17 @@ func (r *reader) server(name string, text json.RawMessage) (_ *Server, remarks [
 		remarks = append(remarks, "mcpServers."+regular.Clip(name)+": args, env and cwd are for servers with a command")
 	}
 	return s, remarks, nil
+}
+
+// meaningless are remarks about keys that are not known, the first of which are named.
+func meaningless(of string, keys []string) (remarks []string) {
+	for i, key := range keys {
+		if i == mostKeys {
+			return append(remarks, fmt.Sprintf("%sso it is with %d more keys", of, len(keys)-i))
+		}
+		remarks = append(remarks, of+"the key "+regular.Quote(key)+" means nothing here")
+	}
+	return remarks
 }
 
 // checkKind refuses transports that are not spoken here.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -47,6 +48,22 @@ func TestConfig(t *testing.T) {
 	}
 	if c, err = parseConfig([]byte(`{"mcpServers": {}}`), lookup); err != nil || c.Rounds != defaultRounds || c.Calls != defaultCalls || c.Time != defaultTime || c.ResultBytes != defaultResult {
 		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// TestManyKeys: of keys without a meaning the first are named, the rest counted.
+func TestManyKeys(t *testing.T) {
+	var keys strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&keys, `"k%02d": 1, `, i)
+	}
+	c, err := parseConfig([]byte(`{`+keys.String()+`"mcpServers": {"a": {`+keys.String()+`"args": []}}}`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"the key \"k00\" means nothing here", "mcpServers.a: the key \"k00\" means nothing here", "so it is with 92 more keys", "mcpServers.a: so it is with 92 more keys"}
+	if len(c.Remarks) != 18 || len(c.Faults) != 1 || !slices.Equal([]string{c.Remarks[0], c.Remarks[9], c.Remarks[8], c.Remarks[17]}, want) {
+		t.Errorf("%d faults, %d remarks: %q", len(c.Faults), len(c.Remarks), c.Remarks)
 	}
 }
 

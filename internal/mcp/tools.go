@@ -75,7 +75,7 @@ func toolsOf(ctx context.Context, s *Server, session *sdk.ClientSession) (tools 
 
 func toolOf(s *Server, listed *sdk.Tool) (*Tool, error) {
 	t := &Tool{Name: (&chat.MCPTool{Server: s.Name, Name: listed.Name}).FullName(), Server: s.Name, Own: listed.Name,
-		Description: clipText(listed.Description, maxDescription), Allowed: slices.Contains(s.Allow, listed.Name) || slices.Contains(s.Allow, anyTool)}
+		Description: clipText(listed.Description, maxDescription, 0), Allowed: slices.Contains(s.Allow, listed.Name) || slices.Contains(s.Allow, anyTool)}
 	switch {
 	case listed.Name == "":
 		return nil, errors.New("it has no name")
@@ -112,11 +112,15 @@ func checkSchema(text []byte) (json.RawMessage, error) {
 // resultText is what a model is told of a result: its texts, and of all else what it is. most bounds its bytes.
 func resultText(r *sdk.CallToolResult, most int) string {
 	var b strings.Builder
+	left := 0 // bytes that are not kept
 	add := func(text string) {
-		if text == "" || b.Len() > most {
+		switch {
+		case text == "":
 			return
-		}
-		if b.Len() > 0 {
+		case b.Len() > most:
+			left += 1 + len(text)
+			return
+		case b.Len() > 0:
 			b.WriteByte('\n')
 		}
 		b.WriteString(text)
@@ -146,11 +150,11 @@ func resultText(r *sdk.CallToolResult, most int) string {
 			add(string(text))
 		}
 	}
-	return clipText(strings.ToValidUTF8(b.String(), "\uFFFD"), most)
+	return clipText(strings.ToValidUTF8(b.String(), "\uFFFD"), most, left)
 }
 
-// clipText is text with at most so many bytes, and a mark where some are left out.
-func clipText(text string, most int) string {
+// clipText is text with at most so many bytes, and a mark where some are left out; left is how many are not in text.
+func clipText(text string, most, left int) string {
 	if len(text) <= most {
 		return text
 	}
@@ -158,5 +162,5 @@ func clipText(text string, most int) string {
 	for n > 0 && !utf8.RuneStart(text[n]) {
 		n--
 	}
-	return fmt.Sprintf("%s\n[cut: %d of %d bytes]", text[:n], n, len(text))
+	return fmt.Sprintf("%s\n[cut: %d of %d bytes]", text[:n], n, len(text)+left)
 }

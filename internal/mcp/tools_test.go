@@ -88,6 +88,17 @@ func TestToolBounds(t *testing.T) {
 	}
 }
 
+// TestCut: the mark of a result that is cut tells how much there was, also of parts that were never put together.
+func TestCut(t *testing.T) {
+	r := &sdk.CallToolResult{}
+	for range 100 {
+		r.Content = append(r.Content, &sdk.TextContent{Text: "0123456789"})
+	}
+	if got := resultText(r, 25); got != "0123456789\n0123456789\n012\n[cut: 25 of 1099 bytes]" {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestTail(t *testing.T) {
 	var e tail
 	for range 10 {

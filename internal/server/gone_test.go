@@ -203,6 +203,34 @@ func unread(t *testing.T, o Options, f func(p *pipes, logged lines)) {
 	})
 }
 
+// TestUnsentBody: a body that does not come is waited for two minutes, whichever route it is for, and a route without one does not
+// wait longer. The client is told, and the connection ends.
+func TestUnsentBody(t *testing.T) {
+	for _, tc := range []struct {
+		method, path string
+		answer       int
+	}{
+		{"POST", "/v1/messages", 400}, {"POST", "/v1/chat/completions", 400}, {"POST", "/hearth/models/load", 400},
+		{"POST", "/hearth/models/unload", 400}, {"POST", "/hearth/models/pull", 400}, {"DELETE", "/hearth/models", 400},
+		{"PUT", "/hearth/aliases", 400}, {"DELETE", "/hearth/aliases", 400},
+		{"GET", "/v1/models", 200}, {"GET", "/health", 200}, {"POST", "/nothing", 404}, {"DELETE", "/v1/cache", 200},
+	} {
+		o := managed(&shelf{})
+		o.Keys = plain("k")
+		unread(t, o, func(p *pipes, _ lines) {
+			began := time.Now()
+			conn := p.dial()
+			fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: k\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{", tc.method, tc.path)
+			_ = conn.SetReadDeadline(began.Add(10 * time.Minute))
+			got, err := io.ReadAll(conn)
+			if took := time.Since(began); err != nil || took > 2*time.Minute+10*time.Second || !strings.HasPrefix(string(got), fmt.Sprintf("HTTP/1.1 %d ", tc.answer)) {
+				t.Errorf("%s %s: %v, after %v %.300q", tc.method, tc.path, err, took, got)
+			}
+			conn.Close()
+		})
+	}
+}
+
 // A reply that nobody reads is given up after WriteTimeout, whatever it is and however much of it net/http holds back.
 func TestUnreadReply(t *testing.T) {
 	for _, tc := range []struct{ method, path, body, key string }{

@@ -232,16 +232,23 @@ func nonNil[T any](list []T) []T {
 // maxManage bounds the body of a request for these routes, in bytes.
 const maxManage = 64 << 10
 
+var errLarge = errors.New("larger than the limit")
+
 // readManage reads a JSON object of strings into q. Fields that q does not have are refused, and so is one of need that is empty.
 func readManage(w http.ResponseWriter, r *http.Request, q any, need ...string) error {
-	done := wire.TimeBody(http.NewResponseController(w))
-	text, err := io.ReadAll(io.LimitReader(r.Body, maxManage+1))
-	done()
-	if err != nil {
-		return wire.Unread(err)
-	}
-	if len(text) > maxManage {
+	text, err := wire.ReadBody(w, func() ([]byte, error) {
+		text, err := io.ReadAll(io.LimitReader(r.Body, maxManage+1))
+		if err == nil && len(text) > maxManage {
+			err = errLarge
+		}
+		return text, err
+	})
+	switch {
+	case err == errLarge:
+		wire.LeaveBody(w)
 		return &chat.Error{Kind: chat.TooLarge, Msg: "the body is larger than 65,536 bytes"}
+	case err != nil:
+		return wire.Unread(err)
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(text, &fields); err != nil {

@@ -34,6 +34,8 @@ func (s *Server) observe(next http.Handler) http.Handler {
 		conn := http.NewResponseController(w)
 		if r.ProtoMajor == 2 { // there a deadline that passes ends the stream, also while nobody writes
 			_ = conn.SetWriteDeadline(time.Time{})
+		} else if r.ContentLength != 0 {
+			wire.LeaveBody(w)
 		}
 		defer func() {
 			p := recover()

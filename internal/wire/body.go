@@ -43,13 +43,12 @@ func (o Options) parseBody(w http.ResponseWriter, r *http.Request) (Value, *Body
 		return Value{}, nil, e
 	}
 	rc := http.NewResponseController(w)
-	defer TimeBody(rc)()
 	if r.ContentLength > o.MaxBody {
 		drain(rc, r.Body, o.MaxBody)
 		return Value{}, nil, tooLarge(o.MaxBody)
 	}
 	body := &Body{of: o.Bodies}
-	raw, err := body.read(r.Body, r.ContentLength, o.MaxBody)
+	raw, err := ReadBody(w, func() ([]byte, error) { return body.read(r.Body, r.ContentLength, o.MaxBody) })
 	if err == nil {
 		var v Value
 		if raw, e = o.unpack(r.Context(), raw, body, packed); e == nil {
@@ -65,11 +64,21 @@ func (o Options) parseBody(w http.ResponseWriter, r *http.Request) (Value, *Body
 	return Value{}, nil, e
 }
 
-// TimeBody bounds the time that the body of a request takes to arrive; what it gives ends that. Not every ResponseWriter has
-// deadlines (a test recorder); then the read is simply unbounded in time.
-func TimeBody(rc *http.ResponseController) (done func()) {
+// LeaveBody bounds the time that net/http, before it replies, waits for what a handler leaves of a body.
+func LeaveBody(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(drainTimeout))
+}
+
+// ReadBody has read take the whole body of a request, in a time that is bounded; where it does not come whole, the bound stays, as
+// LeaveBody says. Not every ResponseWriter has deadlines (a test recorder); then it is unbounded.
+func ReadBody(w http.ResponseWriter, read func() ([]byte, error)) ([]byte, error) {
+	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(time.Now().Add(bodyTimeout))
-	return func() { _ = rc.SetReadDeadline(time.Time{}) }
+	raw, err := read()
+	if err == nil {
+		_ = rc.SetReadDeadline(time.Time{})
+	}
+	return raw, err
 }
 
 // Unread is what a client is told of a body that did not come whole.

@@ -83,20 +83,28 @@ func (d *readDeadlines) SetReadDeadline(at time.Time) error {
 	return nil
 }
 
-// TestBodyDeadlines: a body has two minutes to come, what is left of a refused one five seconds, and what is read after
-// that has no deadline of a body's.
+// TestBodyDeadlines: a body has two minutes to come, what is left of a refused one five seconds, and what is read after a whole one
+// has no deadline of a body's.
 func TestBodyDeadlines(t *testing.T) {
-	for body, want := range map[string][]time.Duration{
-		`{}`:                       {2 * time.Minute, 0},
-		strings.Repeat(" ", 1<<10): {2 * time.Minute, 5 * time.Second, 0},
+	for _, tc := range []struct {
+		body     string
+		promised bool
+		want     []time.Duration
+	}{
+		{`{}`, true, []time.Duration{2 * time.Minute, 0}},
+		{strings.Repeat(" ", 1<<10), false, []time.Duration{2 * time.Minute, 5 * time.Second}},
+		{strings.Repeat(" ", 1<<10), true, []time.Duration{5 * time.Second}},
 	} {
-		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(tc.body))
+		if !tc.promised {
+			r.ContentLength = -1
+		}
 		r.Header.Set("Content-Type", "application/json")
 		w := &readDeadlines{ResponseRecorder: httptest.NewRecorder()}
 		b := wire.Options{MaxBody: 64}.WithDefaults().Read(w, r, func(http.ResponseWriter, *http.Request, *chat.Error) {}, func(wire.Value) *chat.Error { return nil })
 		b.Close()
-		if !slices.Equal(w.set, want) {
-			t.Errorf("%d bytes: deadlines %v, want %v", len(body), w.set, want)
+		if !slices.Equal(w.set, tc.want) {
+			t.Errorf("%d bytes, promised %v: deadlines %v, want %v", len(tc.body), tc.promised, w.set, tc.want)
 		}
 	}
 }
