@@ -116,7 +116,7 @@ func TestOtherFiles(t *testing.T) {
 	}
 }
 
-// TestTwoOfAName: two lines with one name are refused, with both places and without what is in them; keys without a name are many.
+// TestTwoOfAName: two lines with one name are refused, with both places and not what is in them; many keys may have no name.
 func TestTwoOfAName(t *testing.T) {
 	_, err := Parse("# keys\nada user one-key\nbob user another\n\nada operator a-third\n")
 	if err == nil || err.Error() != "line 5: another key of the name that line 2 has" {

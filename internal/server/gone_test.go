@@ -203,8 +203,8 @@ func unread(t *testing.T, o Options, f func(p *pipes, logged lines)) {
 	})
 }
 
-// TestUnsentBody: a body that does not come is waited for two minutes, whichever route it is for, and a route without one does not
-// wait longer. The client is told, and the connection ends.
+// TestUnsentBody: a body that does not come is waited for two minutes, whichever route it is for, and one without a body waits no
+// longer. The client is told, and the connection ends.
 func TestUnsentBody(t *testing.T) {
 	for _, tc := range []struct {
 		method, path string

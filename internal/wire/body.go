@@ -69,8 +69,8 @@ func LeaveBody(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(drainTimeout))
 }
 
-// ReadBody has read take the whole body of a request, in a time that is bounded; where it does not come whole, the bound stays, as
-// LeaveBody says. Not every ResponseWriter has deadlines (a test recorder); then it is unbounded.
+// ReadBody has read take the whole body of a request, in a time that is bounded; where not all of it comes, the bound stays for
+// what is left. Not every ResponseWriter has deadlines (a test recorder); then it is unbounded.
 func ReadBody(w http.ResponseWriter, read func() ([]byte, error)) ([]byte, error) {
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(time.Now().Add(bodyTimeout))

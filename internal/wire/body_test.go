@@ -83,8 +83,8 @@ func (d *readDeadlines) SetReadDeadline(at time.Time) error {
 	return nil
 }
 
-// TestBodyDeadlines: a body has two minutes to come, what is left of a refused one five seconds, and what is read after a whole one
-// has no deadline of a body's.
+// TestBodyDeadlines: a body has two minutes to come, what is left of a refused one five seconds, and what is read after a whole
+// one has no deadline of a body's.
 func TestBodyDeadlines(t *testing.T) {
 	for _, tc := range []struct {
 		body     string

@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// TestGivenFiles: a file of keys or of MCP servers, whatever is in it, is taken or refused in one line that names it and the place;
-// what is wrong with one MCP server is a warning, and the server starts.
+// TestGivenFiles: a file of keys or of MCP servers, whatever is in it, is taken or refused in one line that names it and the
+// place; what is wrong with one MCP server is a warning, and the server starts.
 func TestGivenFiles(t *testing.T) {
 	skipUnlessAsked(t)
 	record("\n| file of keys, or of MCP servers | seen | |\n|---|---|---|")
@@ -175,8 +175,8 @@ func mcpServer(kind string) {
 	}
 }
 
-// TestMCPServers: whatever an MCP server says, others are answered meanwhile, memory is bounded, who calls its tool gets an answer,
-// the server beside it goes on working, and SIGTERM ends all.
+// TestMCPServers: whatever an MCP server says, others are answered meanwhile, memory is bounded, who calls its tool gets an
+// answer, the server beside it goes on working, and SIGTERM ends all.
 func TestMCPServers(t *testing.T) {
 	skipUnlessAsked(t)
 	record("\n| MCP server | seen | |\n|---|---|---|")
