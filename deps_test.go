@@ -32,10 +32,10 @@ var layers = map[string][]string{
 	"wire/responses": {"wire", "wire/openai", "chat", "store"},
 	"wire/wiretest":  {"wire", "chat"},
 	"store":          {"regular"},
-	"catalog":        {"access", "chat", "hub", "dialect", "generate", "embed", "engine", "remote", "model", "tokenizer", "backend", "kv", "config", "demo", "script", "tier", "regular", "budget", "sysmem"},
+	"catalog":        {"access", "chat", "hub", "dialect", "generate", "embed", "engine", "remote", "model", "vision", "tokenizer", "backend", "kv", "config", "demo", "script", "tier", "regular", "budget", "sysmem"},
 	"embed":          {"chat", "tokenizer", "model", "backend", "watchdog", "budget"},
 	"script":         {"chat", "generate", "tokenizer", "engine", "kv", "regular"},
-	"generate":       {"callform", "chat", "jinja", "tokenizer", "dialect", "transcript", "grammar", "grammar/jsonschema", "textform", "schema", "engine", "sample", "regular", "jsonc"},
+	"generate":       {"callform", "chat", "jinja", "tokenizer", "dialect", "transcript", "grammar", "grammar/jsonschema", "textform", "schema", "engine", "sample", "vision", "regular", "jsonc"},
 	"dialect":        {"schema"},
 	"callform":       {"dialect", "grammar", "grammar/jsonschema", "schema"},
 	"textform":       {"chat", "grammar", "grammar/gbnf", "grammar/jsonschema", "grammar/lark", "grammar/regex", "schema"},
@@ -62,7 +62,7 @@ var layers = map[string][]string{
 
 	"golden": {"backend", "kv", "model", "safetensors"},
 
-	"interop/agents": {}, "interop/browser": {}, "interop/claude": {}, "interop/crash": {}, "interop/program": {}, "interop/hostile": {}, "interop/hub": {}, "interop/load": {}, "interop/mcp": {}, "interop/soak": {}, "interop/prometheus": {}, "tier/tiertest": {}, "regular/regulartest": {}, "server/servertest": {}, "tools/bigfolder": {},
+	"interop/agents": {}, "interop/browser": {}, "interop/claude": {}, "interop/crash": {}, "interop/program": {}, "interop/hostile": {}, "interop/hub": {}, "interop/load": {}, "interop/mcp": {}, "interop/soak": {}, "interop/prometheus": {}, "tier/tiertest": {}, "vision/visiontest": {"safetensors"}, "regular/regulartest": {}, "server/servertest": {}, "tools/bigfolder": {},
 
 	"chat": {}, "chat/chattest": {"chat"}, "jinja": {}, "tokenizer": {"regular", "jsonc"}, "jsonc": {}, "grammar": {}, "grammar/regex": {"grammar", "grammar/notation"}, "grammar/jsonschema": {"grammar", "grammar/regex", "schema"}, "grammar/notation": {"grammar"},
 	"grammar/gbnf": {"grammar", "grammar/notation"}, "grammar/lark": {"grammar", "grammar/notation", "grammar/regex"}, "grammar/notation/notationtest": {"grammar", "grammar/notation", "demo", "tokenizer"}, "schema": {}, "sample": {}, "kv": {"retention"}, "retention": {}, "quant": {}, "safetensors": {"regular"},

@@ -85,5 +85,8 @@ func (e *Entry) describe(m *chat.Model) {
 	}
 	text := generate.Config{Template: t}
 	configure(&text, e.src, e.cfg, m.ID)
-	m.Tools, m.Thinking = text.Does()
+	if p, err := processorOf(e.src.FS); err == nil { // whether there are weights of a tower is not looked up
+		text.Sight = &generate.Sight{Processor: p}
+	}
+	m.Tools, m.Thinking, m.Sees = text.Does()
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"hearth/internal/chat"
@@ -33,7 +34,8 @@ func openLocal(ctx context.Context, src *Source, cfg *config.Config, id string, 
 		return nil, nil, nil, errors.Join(err, c.Close())
 	}
 	known(text.Template == nil) // the weights may take minutes
-	read := c.Warnings          // the checkpoint is given away
+	sight, blind := sightOf(src.FS, c)
+	read := append(slices.Clip(c.Warnings), blind...) // the checkpoint is given away
 	w, err := openWeights(ctx, src, c, cfg, bs, disk.options(src, cfg, bs.demand != nil))
 	if err != nil {
 		return nil, nil, nil, err
@@ -44,6 +46,7 @@ func openLocal(ctx context.Context, src *Source, cfg *config.Config, id string, 
 	if src.Demo() {
 		text.Advice, text.Readable = demo.Advice, demo.Readable
 	}
+	text.Sight = sight
 	text.Info.Description, text.Info.Quant = w.Model.Description, w.Model.Width
 	gen, err := generate.New(text)
 	if err != nil {
@@ -86,15 +89,17 @@ func openScripted(src *Source, cfg *config.Config, id string, warn func(string))
 		return nil, nil, err
 	}
 	text, err := openText(src, cfg, c)
+	sight, blind := sightOf(src.FS, c)
 	if err := errors.Join(err, c.Close()); err != nil {
 		return nil, nil, err
 	}
 	text.Info.ID, text.Warn = id, warn
+	text.Sight = sight
 	gen, err := script.New(text, s, cfg.ContextLength)
 	if err != nil {
 		return nil, nil, err
 	}
-	return gen, src.warnings(c.Warnings, text.Warnings), nil
+	return gen, src.warnings(c.Warnings, blind, text.Warnings), nil
 }
 
 // configure fills in what is the same for every engine.

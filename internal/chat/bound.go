@@ -32,6 +32,7 @@ const (
 	BoundLogitBias    Bound = "logit_bias"   // entries
 	BoundArgs         Bound = "args"         // variables of the template that a request sets
 	BoundValues       Bound = "json_values"  // in a request's schemas, arguments and variables
+	BoundImages       Bound = "images"       // of a request, and what each costs
 	BoundReferences   Bound = "references"   // bytes of tools that a request has printed where it refers to them
 	BoundWhole        Bound = "whole"        // bytes of text that the tokenizer has to take as one
 	BoundTemplate     Bound = "template"     // steps, depth and bytes of rendering one prompt

@@ -325,6 +325,8 @@ type Usage struct {
 
 	Dropped int // messages that were left out of the conversation so that it fits
 
+	Images []Seen // in the prompt, in their order; of EventStart alone
+
 	Limit int // tokens that a choice could have at most, where the request asked for more; 0: it had all it asked for
 
 	Waited string // what it waited for before its first step, if that was more than a step: slot, memory; "": nothing
@@ -339,6 +341,14 @@ type Usage struct {
 	Queued  time.Duration // before the first step
 	Prefill time.Duration // from there to the first token
 	Decode  time.Duration // from there to the end
+}
+
+// Seen is an image in a prompt.
+type Seen struct {
+	Width, Height int      // pixels of the file
+	Positions     int      // tokens whose places it takes
+	Digest        [32]byte // of the prepared picture
+	Cached        int      // of Positions, read from the prefix cache: where all are, the tower has nothing to do
 }
 
 // Decision is something about a request that it can leave open.
@@ -385,6 +395,7 @@ type Model struct {
 	Output   int    // of those, what a request can ask for as its MaxTokens with a prompt of the same size; 0: not known
 	Thinking bool   // the template knows how to think
 	Tools    bool   // the template knows tools
+	Sees     bool   // it takes images in
 	Parser   string // form of the output, see docs/dialects.md; "" not known
 	// Description is what the weights are, in words: architecture, parameters, bits; "" not known.
 	Description string

@@ -99,7 +99,7 @@ func (s *drawn) Finish() engine.Reason { return s.reason }
 func newDrawer(t *testing.T, g *Generator, words string) *drawer {
 	t.Helper()
 	d := &drawer{script: &script{context: 4096}, t: t, r: rand.New(rand.NewPCG(7, 8)), size: g.cfg.Tokenizer.Size()}
-	d.says = transcript.NewGuard(g.cfg.Tokenizer, nil).Plain(words)
+	d.says = transcript.NewGuard(g.cfg.Tokenizer, nil, "").Plain(words)
 	g.cfg.Engine = d
 	return d
 }

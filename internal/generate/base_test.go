@@ -19,7 +19,7 @@ func newBase(t *testing.T, reply string) (*Generator, *script) {
 		t.Fatalf("%v, template %v", err, cfg.Template)
 	}
 	s := &script{context: 4096}
-	s.reply = transcript.NewGuard(cfg.Tokenizer, nil).Plain(reply)
+	s.reply = transcript.NewGuard(cfg.Tokenizer, nil, "").Plain(reply)
 	cfg.Engine, cfg.Info = s, chat.Model{ID: "m", Description: "8 bits"}
 	g, err := New(cfg)
 	if err != nil {

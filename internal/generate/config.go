@@ -16,6 +16,7 @@ import (
 type Config struct {
 	Info       chat.Model // ID, Path, Created; the rest New fills in
 	Engine     Engine
+	Sight      *Sight // nil: the model cannot see
 	Tokenizer  *tokenizer.Tokenizer
 	Template   *Template     // nil: a base model, which continues text and does not chat
 	Warnings   []string      // about faults in the folder's files that were mended or ignored, the file first
@@ -81,14 +82,14 @@ func (c Config) Check() error {
 	return err
 }
 
-// Does tells what New would find that the model can do, without its vocabulary: whether it gets tools, and whether it can think.
-// Of a template that New would refuse it is neither.
-func (c Config) Does() (tools, thinking bool) {
+// Does tells what New would find that the model can do, without its vocabulary: whether it gets tools, can think, and can see.
+// Of a template that New would refuse it is nothing of these.
+func (c Config) Does() (tools, thinking, sees bool) {
 	f, _, p, err := c.trial()
 	if err != nil || p == nil {
-		return false, false
+		return false, false, false
 	}
-	return p.tools(), c.thinks(f, findSwitches(p))
+	return p.tools(), c.thinks(f, findSwitches(p)), p.form.has(imagesPrinted)
 }
 
 // thinks reports whether a model of such a family can think.
@@ -108,7 +109,7 @@ func (c *Config) trial() (f *dialect.Family, warnings []string, p *prober, err e
 	if c.Template == nil {
 		return f, nil, nil, nil
 	}
-	if p, err = findForm(c.Template, f, c.Limits, c.tells()); err == nil && c.Template.given && !p.works {
+	if p, err = findForm(c.Template, f, c.Limits, c.tells(), c.places()); err == nil && c.Template.given && !p.works {
 		err = fmt.Errorf("the chat template fails on every trial conversation: %s", firstLine(p.err))
 	}
 	switch {
@@ -166,7 +167,7 @@ func (c Config) Summary() Summary {
 	if family.Open != "" && strings.Contains(src, family.Close) {
 		t.Thinking = "always"
 	}
-	p, err := findForm(c.Template, family, c.Limits, c.tells())
+	p, err := findForm(c.Template, family, c.Limits, c.tells(), c.places())
 	if err != nil {
 		t.Ends, _ = turnEnds(&c, family, nil)
 		return t

@@ -103,7 +103,7 @@ func TestTrials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := findForm(tmpl, dialect.Choose(dialect.Evidence{}), jinja.Limits{}, false)
+	p, err := findForm(tmpl, dialect.Choose(dialect.Evidence{}), jinja.Limits{}, false, nil)
 	if err != nil || !p.spent || p.steps > 2*probeSteps {
 		t.Errorf("%d steps, %v", p.steps, err)
 	}

@@ -142,7 +142,7 @@ func TestInputs(t *testing.T) {
 			choice := chat.ToolChoice{Kind: chat.ChoiceNamed, Name: []string{"f", "g"}[i%2], Single: true}
 			r := &chat.Request{Tools: tools, Choice: choice, MaxTokens: 3000}
 			if d.says = nil; i < 2 {
-				d.says, r.Choice = transcript.NewGuard(g.cfg.Tokenizer, nil).Plain(g.family.Force(choice.Name)), chat.ToolChoice{Single: true}
+				d.says, r.Choice = transcript.NewGuard(g.cfg.Tokenizer, nil, "").Plain(g.family.Force(choice.Name)), chat.ToolChoice{Single: true}
 			}
 			got, err := outcomeOf(t, g, r)
 			if err != nil {

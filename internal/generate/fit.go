@@ -11,7 +11,7 @@ import (
 // fit rewrites a conversation into one that a template of this form renders. Nothing that was said is left out; what has
 // no place of its own goes to a neighbouring turn. It uses turns up: what it returns may be in the same memory.
 func (f form) fit(turns []turn) []turn {
-	turns = f.placeSystem(f.placeCalls(f.placePreambles(turns)))
+	turns = f.placeImages(f.placeSystem(f.placeCalls(f.placePreambles(turns))))
 	out := merger{turns: turns[:0]}
 	for _, t := range turns {
 		prev := out.last()
@@ -353,8 +353,22 @@ func (f form) messages(ctx context.Context, turns []turn) *jinja.List {
 	return out
 }
 
-// content is a text, or a list of one text part where the template wants that.
+// content is a text, or a list of parts where it has images, or of one text part where the template wants that.
 func (f form) content(text string) jinja.Value {
+	if f.seen.in(text) {
+		list := jinja.NewList()
+		for {
+			before, pic, after := f.seen.cut(text)
+			if before != "" {
+				list.Items = append(list.Items, object("type", "text", "text", before))
+			}
+			if pic == nil {
+				return list
+			}
+			list.Items = append(list.Items, f.imagePart())
+			text = after
+		}
+	}
 	if f.has(contentIsList) {
 		return jinja.NewList(object("type", "text", "text", text))
 	}

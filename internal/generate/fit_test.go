@@ -196,7 +196,7 @@ func TestRunawayTemplate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := findForm(tmpl, dialect.Choose(dialect.Evidence{}), jinja.Limits{Steps: 1000}, false)
+	p, err := findForm(tmpl, dialect.Choose(dialect.Evidence{}), jinja.Limits{Steps: 1000}, false, nil)
 	if err != nil || !p.spent || p.form.has(systemFirst) || findSwitches(p).works {
 		t.Errorf("%+v, %v", p, err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"hearth/internal/dialect"
 	"hearth/internal/jinja"
+	"hearth/internal/vision"
 )
 
 // form is what a chat template can render, found out by trial: templates refuse or silently drop what their authors did
@@ -21,6 +22,9 @@ type form struct {
 	traits
 	ids   dialect.IDs
 	write func([]*call) string // writes calls as text, for templates that leave them out
+
+	imageURL bool      // images are parts of type image_url, not image
+	seen     *pictures // of the request
 }
 
 // stricter are the forms that are tried in turn when the template refuses a conversation all the same: a system message,
@@ -63,7 +67,7 @@ const (
 
 // findForm tries what the template can render, for output of the given family. With tell, tools that it has no place for go into
 // the system text, which may change the family. It is an error if the template leaves out what the user says.
-func findForm(t *Template, family *dialect.Family, limits jinja.Limits, tell bool) (*prober, error) {
+func findForm(t *Template, family *dialect.Family, limits jinja.Limits, tell bool, images *vision.Places) (*prober, error) {
 	p := &prober{t: t, limits: limits, family: family}
 	p.limits.Steps, p.limits.Spent = min(cmp.Or(limits.Steps, jinja.DefaultSteps), probeSteps), &p.steps
 	f := &p.form
@@ -118,6 +122,9 @@ func findForm(t *Template, family *dialect.Family, limits jinja.Limits, tell boo
 			p.inOrder([]turn{user(probeA), words, asked, result}, probeA, probeC, probeD, probeValue, probeB))
 	}
 	p.findInline()
+	if images != nil {
+		p.findImages(images.Mark)
+	}
 	return p, nil
 }
 

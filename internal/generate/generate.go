@@ -45,6 +45,9 @@ func New(cfg Config) (*Generator, error) {
 	if err != nil {
 		return nil, err
 	}
+	if why := cfg.blind(p); why != "" {
+		warnings, cfg.Sight = append(slices.Clip(warnings), "the model cannot see images: "+why), nil
+	}
 	g := &Generator{prompter: newPrompter(cfg, family, p), warnings: warnings}
 	g.answers = newAnswerForms(&g.output)
 	g.cfg.Info = g.described(p)
@@ -67,7 +70,7 @@ func (g *Generator) described(p *prober) chat.Model {
 		return info
 	}
 	info.Parser = g.family.Name
-	info.Tools, info.Thinking = p.tools(), g.cfg.thinks(g.family, g.switches)
+	info.Tools, info.Thinking, info.Sees = p.tools(), g.cfg.thinks(g.family, g.switches), g.cfg.Sight != nil
 	return info
 }
 
@@ -137,6 +140,10 @@ func (g *Generator) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[ch
 	if err := g.admit(ctx, r, p); err != nil {
 		return nil, err
 	}
+	images, err := g.see(ctx, p)
+	if err != nil {
+		return nil, err
+	}
 	start, err := g.start(ctx, r, p)
 	if err != nil {
 		return nil, err
@@ -145,7 +152,7 @@ func (g *Generator) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[ch
 		return echoed(start, max(r.N, 1)), nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	re, err := g.submit(ctx, r, p)
+	re, err := g.submit(ctx, r, p, images)
 	if err != nil {
 		cancel()
 		return nil, err
@@ -196,7 +203,7 @@ func (g *Generator) start(ctx context.Context, r *chat.Request, p *prompt) (e ch
 			return e, err
 		}
 	}
-	e.Usage = &chat.Usage{Prompt: len(p.tokens), Spliced: p.encoded.Spliced, Replayed: p.printed}
+	e.Usage = &chat.Usage{Prompt: len(p.tokens), Spliced: p.encoded.Spliced, Replayed: p.printed, Images: p.seenImages()}
 	if limit := g.maxTokens(r, p); limit < r.MaxTokens {
 		e.Usage.Limit = limit
 	}
@@ -209,7 +216,7 @@ func (g *Generator) maxTokens(r *chat.Request, p *prompt) int {
 }
 
 // submit queues a prompt, once for each choice.
-func (g *Generator) submit(ctx context.Context, r *chat.Request, p *prompt) (*reply, error) {
+func (g *Generator) submit(ctx context.Context, r *chat.Request, p *prompt, images []engine.Image) (*reply, error) {
 	if err := g.answers.forms.checkInputs(ctx, r.Tools); err != nil {
 		return nil, err
 	}
@@ -231,6 +238,7 @@ func (g *Generator) submit(ctx context.Context, r *chat.Request, p *prompt) (*re
 		text.calls, held = calls, text
 	}
 	ep := g.enginePrompt(r, p)
+	ep.Images = images
 	n := max(r.N, 1)
 	re := &reply{m: g.prompter, r: r, p: p, seqs: make([]sequence, n), repaired: g.repairs.count,
 		ends: g.cfg.RunawayStop && greedy(ep.Sampling), form: text, bound: calls, outcome: formOutcome(r, p, text, calls)}
@@ -244,7 +252,7 @@ func (g *Generator) submit(ctx context.Context, r *chat.Request, p *prompt) (*re
 			ep.Constrain, ep.Mask = g.force(advice)
 		}
 		if re.seqs[i].Stream, err = g.cfg.Engine.Submit(ctx, ep); err != nil {
-			return nil, engineError(err)
+			return nil, imageRefusal(p, engineError(err))
 		}
 		ep.Sampling.Seed++
 	}

@@ -107,7 +107,7 @@ func newTest(t testing.TB, reply string) (*Generator, *script) {
 		t.Fatal(err)
 	}
 	s := &script{finish: engine.Stop, context: 4096}
-	s.reply = transcript.NewGuard(cfg.Tokenizer, nil).Plain(reply)
+	s.reply = transcript.NewGuard(cfg.Tokenizer, nil, "").Plain(reply)
 	cfg.Engine = s
 	cfg.StopIDs = []int32{endOfText} // the tokenizer's own, <|im_end|>, comes on top
 	cfg.Generation = chat.Sampling{Temperature: new(0.2), TopP: new(0.9)}
@@ -518,7 +518,7 @@ func TestWantsList(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p, err := findForm(tmpl, dialect.Choose(dialect.Evidence{}), jinja.Limits{}, false); err != nil || p.form.has(contentIsList) != want {
+		if p, err := findForm(tmpl, dialect.Choose(dialect.Evidence{}), jinja.Limits{}, false, nil); err != nil || p.form.has(contentIsList) != want {
 			t.Errorf("%s: %v, %v", src, p, err)
 		}
 	}
@@ -526,7 +526,7 @@ func TestWantsList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := findForm(tmpl, dialect.Choose(dialect.Evidence{}), jinja.Limits{}, false); err == nil {
+	if _, err := findForm(tmpl, dialect.Choose(dialect.Evidence{}), jinja.Limits{}, false, nil); err == nil {
 		t.Error("a template that prints no content: no error")
 	}
 }

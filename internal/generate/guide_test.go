@@ -199,7 +199,7 @@ func TestGuideLeavesAlone(t *testing.T) {
 	g, m := newMonkey(t, "")
 	events(t, g, request())
 	constrain, inside, coming := m.prompts[0].Constrain, false, []int32(nil)
-	for _, id := range transcript.NewGuard(g.cfg.Tokenizer, nil).Plain("Use <think>\n\n</think>\n\n{\"name\": \"x\"}<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {}}\n</tool_call> so") {
+	for _, id := range transcript.NewGuard(g.cfg.Tokenizer, nil, "").Plain("Use <think>\n\n</think>\n\n{\"name\": \"x\"}<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {}}\n</tool_call> so") {
 		text, _ := g.cfg.Tokenizer.Token(id)
 		inside = text == "<tool_call>" || inside && text != "</tool_call>"
 		c := constrain(id)
@@ -307,7 +307,7 @@ func TestGuideText(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			m := &monkey{script: &script{context: 1 << 16}, r: rand.New(rand.NewPCG(7, 8)), most: 400}
 			g, _ := withConfig(t, toolless["chatml"], func(cfg *Config) { cfg.Engine, cfg.ConstrainTools = m, true })
-			m.open, m.size = transcript.NewGuard(g.cfg.Tokenizer, nil).Plain(c.open), g.cfg.Tokenizer.Size()
+			m.open, m.size = transcript.NewGuard(g.cfg.Tokenizer, nil, "").Plain(c.open), g.cfg.Tokenizer.Size()
 			for b := range int32(256) {
 				if strings.ContainsRune(`"}]:`, rune(b)) {
 					m.ends = append(m.ends, b)

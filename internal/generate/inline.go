@@ -15,6 +15,7 @@ type ask struct {
 	think chat.Thinking
 	told  string // about tools
 	bare  bool   // see promptOf
+	seen  *pictures
 
 	prefill string          // the answer that the model is to go on with, where it begins with reasoning in tags
 	inline  *dialect.Inline // that reasoning; nil: there is none

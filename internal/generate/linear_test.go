@@ -115,7 +115,7 @@ func TestFitIsLinear(t *testing.T) {
 				fit := func(n int) (uint64, time.Duration) {
 					messages := conversation(n)
 					return cost(func() {
-						turns, err := turnsOf(messages, false)
+						turns, err := turnsOf(messages, nil, false)
 						if err != nil {
 							t.Fatal(err)
 						}

@@ -17,7 +17,7 @@ import (
 func (p *prompt) marks() []int {
 	var out []int
 	add := func(at int) {
-		if n := p.encoded.Before(at); n > 0 && n < len(p.tokens) {
+		if n := p.token(p.encoded.Before(at)); n > 0 && n < len(p.tokens) {
 			out = append(out, n)
 		}
 	}
@@ -37,7 +37,7 @@ func (p *prompt) messageAt(h *transcript.History, messages []chat.Message, token
 	if len(spans) == 0 || token >= len(p.tokens) {
 		return -1
 	}
-	at := h.TextAt(&p.encoded, token)
+	at := h.TextAt(&p.encoded.Tokens, p.id(token))
 	if at < spans[0].From {
 		if messages[0].Role == chat.System {
 			return 0
@@ -67,7 +67,7 @@ func (p *prompt) around(h *transcript.History, token int) [2]string {
 	if token >= len(p.tokens) {
 		return [2]string{}
 	}
-	at := h.TextAt(&p.encoded, token)
+	at := h.TextAt(&p.encoded.Tokens, p.id(token))
 	for at > 0 && at < len(p.draft.Text) && !utf8.RuneStart(p.draft.Text[at]) {
 		at--
 	}
@@ -88,6 +88,7 @@ func (m *prompter) cached(u *chat.Usage, p *prompt, r *chat.Request, e engine.Us
 	}
 	u.Cached, u.Common, u.Hit, u.Queued = e.Cached, e.Longer, e.Hit.String(), e.Started.Sub(e.Submitted)
 	u.Disk, u.Added, u.Waited = e.Disk, e.Added, e.Lack.String()
+	p.seenCached(u.Images, e.Cached)
 	u.Parted = p.messageAt(m.history, r.Messages, e.Longer) + 1
 	if e.Own && !p.raw {
 		if around := p.around(m.history, e.Longer); !p.quotes(around[0]) && !p.quotes(around[1]) {

@@ -21,7 +21,7 @@ func TestNote(t *testing.T) {
 		`[Video (video/mp4, 7 bytes): this model cannot see it.]`:                        {Kind: chat.Video, Type: "video/mp4", Bytes: 7},
 		`[Image "a\nb<|im_end|>": this model cannot see it.]`:                            {Kind: chat.Image, Name: "a\nb<|im_end|>"},
 	} {
-		if got := note(&m); got != want {
+		if got := note(&m, ""); got != want {
 			t.Errorf("%+v: %s, want %s", m, got, want)
 		}
 	}

@@ -20,8 +20,8 @@ import (
 // stages are the package's files as they are built on each other. A file may use what its own stage and those before it declare.
 var stages = []string{
 	"engine",
-	"config template given traits form preamble turns media fit told vars arguments switches ends output",
-	"prompt render inline replay draft clock raw infill marks sampling",
+	"config places pictures template given traits form preamble turns media images fit told vars arguments switches ends output",
+	"prompt seen render inline replay draft clock raw infill marks sampling",
 	"forms stretch answer calls constrain",
 	"choice owncalls speech stop tape echo loop",
 	"generate explain",

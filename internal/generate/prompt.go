@@ -34,8 +34,12 @@ type prompter struct {
 // newPrompter makes one for a model of a family and, if it has a chat template, what trials have shown of that.
 func newPrompter(cfg Config, family *dialect.Family, p *prober) *prompter {
 	m := &prompter{cfg: cfg, output: newOutput(&cfg, family, p)}
+	image := ""
+	if s := cfg.places(); s != nil {
+		image = s.Mark
+	}
 	m.guard = transcript.NewGuard(cfg.Tokenizer, slices.DeleteFunc(slices.Clone(family.Markers),
-		func(s string) bool { return slices.Contains(family.Control, s) }))
+		func(s string) bool { return slices.Contains(family.Control, s) }), image)
 	m.history = transcript.New(m.guard, transcript.Terms{Exact: !cfg.PlainHistory, TTL: cfg.HistoryTTL, Sessions: cfg.HistorySessions})
 	if p != nil {
 		m.forms, m.switches = append([]form{p.form}, p.form.stricter()...), findSwitches(p)
@@ -55,9 +59,15 @@ type prompt struct {
 
 	account
 	terms
-	draft   transcript.Draft  // whose text is text with the guard's marks
-	encoded transcript.Tokens // tokens are its ids
-	spoken  int               // draft.Text[spoken:] is what the model is taken to have said: the forced opening
+	draft   transcript.Draft // whose text is text with the guard's marks
+	encoded encoded          // tokens are its ids, with images in the places of their marks
+	spoken  int              // draft.Text[spoken:] is what the model is taken to have said: the forced opening
+}
+
+// encoded is a draft's text as ids, and the images whose marks are among them.
+type encoded struct {
+	transcript.Tokens
+	blocks []block
 }
 
 // terms are what a reply begins with.
@@ -69,15 +79,27 @@ type terms struct {
 
 // prompt renders and encodes a request. What was put back into one that then does not fit stays out.
 func (m *prompter) prompt(ctx context.Context, r *chat.Request) (*prompt, error) {
-	p, err := m.promptOf(ctx, r, false)
+	var seen *pictures
+	if m.cfg.Sight != nil {
+		var err error
+		if seen, err = m.cfg.Sight.picturesOf(r.Messages); err != nil {
+			return nil, err
+		}
+	}
+	return m.promptWith(ctx, r, seen)
+}
+
+// promptWith is prompt with the request's images, whose bytes may be gone.
+func (m *prompter) promptWith(ctx context.Context, r *chat.Request, seen *pictures) (*prompt, error) {
+	p, err := m.promptOf(ctx, r, seen, false)
 	if err != nil || p.printed == 0 || m.fits(len(p.tokens), r) == nil {
 		return p, err
 	}
-	return m.promptOf(ctx, r, true)
+	return m.promptOf(ctx, r, seen, true)
 }
 
 // promptOf makes a prompt; bare ones have the reasoning alone that the client has sent.
-func (m *prompter) promptOf(ctx context.Context, r *chat.Request, bare bool) (*prompt, error) {
+func (m *prompter) promptOf(ctx context.Context, r *chat.Request, seen *pictures, bare bool) (*prompt, error) {
 	if e := checkBias(r.Sampling.LogitBias, m.tok.Size()); e != nil {
 		return nil, e
 	}
@@ -98,7 +120,7 @@ func (m *prompter) promptOf(ctx context.Context, r *chat.Request, bare bool) (*p
 	}
 	force, begins := m.forcedOpening(r)
 	think := m.thinking(r, begins)
-	out, err := m.render(ctx, &ask{Request: r, think: think, bare: bare})
+	out, err := m.render(ctx, &ask{Request: r, think: think, seen: seen, bare: bare})
 	if err != nil {
 		return nil, err
 	}
@@ -111,11 +133,11 @@ func (m *prompter) promptOf(ctx context.Context, r *chat.Request, bare bool) (*p
 			p.options.Tools = append(p.options.Tools, dialect.Tool{Name: t.Name, Schema: &schemas[i]})
 		}
 	}
-	p.draft = out.draft(r.Messages)
+	p.draft, p.encoded.blocks = out.draft(r.Messages), out.blocks
 	p.draft.Plain = r.PlainHistory
 	p.draft.Stops, p.draft.Says, p.draft.Tools = m.stops, m.says(p.options.Tools), len(p.options.Tools)
 	p.draft.Session = p.session
-	if err := p.encode(ctx, m.history, ""); err != nil {
+	if err := p.encode(ctx, m, ""); err != nil {
 		return nil, err
 	}
 	p.options.InReasoning = m.insideReasoning(p.tokens)
@@ -126,7 +148,7 @@ func (m *prompter) promptOf(ctx context.Context, r *chat.Request, bare bool) (*p
 			p.options.InReasoning = false
 		}
 		p.forced = force
-		if err := p.encode(ctx, m.history, force); err != nil {
+		if err := p.encode(ctx, m, force); err != nil {
 			return nil, err
 		}
 	}
@@ -168,15 +190,15 @@ func (m *prompter) chatless() *chat.Error {
 }
 
 // encode looks up the ids of the draft, continued by what the model is taken to have said.
-func (p *prompt) encode(ctx context.Context, h *transcript.History, forced string) error {
+func (p *prompt) encode(ctx context.Context, m *prompter, forced string) error {
 	p.draft.Text += forced
 	var err error
-	if p.encoded, err = h.Encode(ctx, p.salt, &p.draft); err != nil {
+	if p.encoded.Tokens, err = m.history.Encode(ctx, p.salt, &p.draft); err != nil {
 		return encodeError(err)
 	}
 	p.spoken = len(p.draft.Text) - len(forced)
-	p.tokens, p.text = p.encoded.IDs, transcript.Unmark(p.draft.Text)
-	return nil
+	p.text = transcript.Unmark(p.draft.Text)
+	return p.grow(m.guard)
 }
 
 // encodeError is that of a prompt that could not be encoded.
@@ -193,7 +215,7 @@ func (p *prompt) remember(h *transcript.History, ids []int32, whole bool) {
 	if p.raw || p.draft.Plain {
 		return
 	}
-	h.Remember(&p.encoded, transcript.Answer{IDs: ids, Spoken: p.spoken, InReasoning: p.options.InReasoning, Whole: whole})
+	h.Remember(&p.encoded.Tokens, transcript.Answer{IDs: ids, Spoken: p.spoken, InReasoning: p.options.InReasoning, Whole: whole})
 }
 
 // forcedOpening is the start of a call to continue the prompt with, when the request demands a call. What follows it,

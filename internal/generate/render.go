@@ -21,6 +21,7 @@ type rendering struct {
 	continued bool // it ends inside an assistant's message, which the model goes on with
 	spans     []jinja.Span
 	messages  *jinja.List // as the template has seen them
+	blocks    []block     // of images
 	account
 }
 
@@ -76,8 +77,10 @@ func (m *prompter) attempt(ctx context.Context, a *ask, tools jinja.Value, limit
 				return nil, err
 			}
 		}
-		messages := f.messages(ctx, f.fit(turns))
-		turns = nil // used up, and large in a long conversation
+		f.seen = a.seen
+		fitted := f.fit(turns)
+		order, messages := a.seen.order(fitted), f.messages(ctx, fitted)
+		turns, fitted = nil, nil // used up, and large in a long conversation
 		if err := ctx.Err(); err != nil {
 			return nil, chat.AsError(err)
 		}
@@ -89,7 +92,7 @@ func (m *prompter) attempt(ctx context.Context, a *ask, tools jinja.Value, limit
 		out, err := m.renderVars(ctx, vars, hasTools, limits, now)
 		if err == nil {
 			out.account = talk
-			return out, nil
+			return out, m.place(out, order)
 		}
 		if refused == nil {
 			refused = err
@@ -103,7 +106,7 @@ func (m *prompter) attempt(ctx context.Context, a *ask, tools jinja.Value, limit
 
 // turns are those of a request, not yet fitted to a form, with the text about tools.
 func (m *prompter) turns(a *ask, talk *account) ([]turn, error) {
-	turns, err := turnsOf(a.Messages, m.cfg.RefuseMedia)
+	turns, err := turnsOf(a.Messages, a.seen, m.cfg.RefuseMedia)
 	if err != nil {
 		return nil, err
 	}
@@ -286,7 +289,7 @@ func (m *prompter) shortAdds(ctx context.Context, r *chat.Request, p *prompt) in
 	if p.raw || p.calls || m.thinking(&open, false).Mode == m.thinking(r, false).Mode {
 		return 0
 	}
-	q, err := m.prompt(ctx, &open)
+	q, err := m.promptWith(ctx, &open, p.seen)
 	if err != nil { // the template refuses to think, so no client has counted that
 		return 0
 	}

@@ -22,6 +22,7 @@ type account struct {
 	put     []string // reasoning that was put back
 	printed int      // how many of those the prompt has
 	bare    bool     // none is to be put back
+	seen    *pictures
 
 	buf []byte
 }
@@ -29,7 +30,7 @@ type account struct {
 // account is that of a request, before its first turn. Its digest begins with the caller, so that no other one finds what
 // the model thought, even where callers share what is cached.
 func (m *prompter) account(r *ask) account {
-	c := account{bare: r.bare, salt: r.Origin.Salt, digest: sha256.Sum256(r.Origin.Caller[:])}
+	c := account{bare: r.bare, seen: r.seen, salt: r.Origin.Salt, digest: sha256.Sum256(r.Origin.Caller[:])}
 	if r.Origin.Session != "" {
 		c.session = party(&r.Origin)
 	}
@@ -88,11 +89,11 @@ func (c *account) after(t *turn) transcript.Digest {
 			text(plainArguments(k.args))
 		}
 	case roleTool:
-		text(t.text)
+		text(c.seen.named(t.text))
 		b = binary.AppendUvarint(b, uint64(t.answers.number))
 	default:
 		text(t.name)
-		text(t.text)
+		text(c.seen.named(t.text))
 	}
 	c.buf = b
 	return sha256.Sum256(b)

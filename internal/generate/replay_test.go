@@ -404,7 +404,7 @@ func TestReplayIsLinear(t *testing.T) {
 	replay := func(n int) (uint64, time.Duration) {
 		turn := says(chat.Part{Text: strings.Repeat("a ", 100)}, callPart("a", "f", `{"l": [`+strings.Repeat("1.0, ", 200)+`{"s": "é"}]}`))
 		r := chat.Request{Messages: slices.Repeat([]chat.Message{text(chat.User, "u"), turn, answers(resultPart("a", "r"))}, n)}
-		turns, err := turnsOf(r.Messages, false)
+		turns, err := turnsOf(r.Messages, nil, false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -171,7 +171,7 @@ func TestRepeatedIDs(t *testing.T) {
 		{"history that has lost results", talkOf(ask("x"), ask("y"), ask("z"), tell("z=c")), "c2"},
 		{"nothing twice", talkOf(ask("x y"), tell("y=b"), said, tell("x=a")), "[no result]0 b1 a0"},
 	} {
-		turns, err := turnsOf(c.in, false)
+		turns, err := turnsOf(c.in, nil, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -236,7 +236,7 @@ func TestManyResults(t *testing.T) {
 	for _, i := range order {
 		messages = append(messages, answers(resultPart(fmt.Sprint(i), fmt.Sprint(i))))
 	}
-	turns, err := turnsOf(messages, false)
+	turns, err := turnsOf(messages, nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}

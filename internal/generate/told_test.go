@@ -199,7 +199,7 @@ func withConfig(t testing.TB, src string, change func(*Config)) (*Generator, *sc
 }
 
 func (s *script) says(g *Generator, reply string) {
-	s.reply = transcript.NewGuard(g.cfg.Tokenizer, nil).Plain(reply)
+	s.reply = transcript.NewGuard(g.cfg.Tokenizer, nil, "").Plain(reply)
 }
 
 // TestToldReply: what a model writes in the form that it was told is a call, in every family that --tool-call-parser can name and

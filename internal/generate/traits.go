@@ -3,7 +3,7 @@ package generate
 import "strings"
 
 // traits are a set of what is true of a template: what it has a place for, and how it wants that.
-type traits uint32
+type traits uint64
 
 // They stand in the order of traitTable, which says what each means.
 const (
@@ -36,6 +36,9 @@ const (
 	reasoningIsPart
 	argumentsAreText
 	toolsAreEmptyList
+	imagesPrinted
+	imagesInSystem
+	imagesInResults
 )
 
 // Trait is something that is true of a model's chat template or not, as trials with it have shown.
@@ -75,6 +78,9 @@ var traitTable = [...][2]string{
 	{"reasoning_is_part", "wants reasoning as a part of the content"},
 	{"arguments_are_text", "wants the arguments of calls as JSON text, not as an object"},
 	{"tools_are_empty_list", "wants an empty list, not null, where no tools are declared"},
+	{"images_printed", "prints images of the user's, for a model that sees"},
+	{"images_in_system", "prints images in a system message"},
+	{"images_in_results", "prints images in results of tools"},
 }
 
 // Sets of traits that stricter forms do without.

@@ -7,8 +7,8 @@ import (
 
 // TestTraits: every trait has a row, in its place, under a name of its own, and stricter forms have fewer of them.
 func TestTraits(t *testing.T) {
-	if last := traits(1) << (len(traitTable) - 1); last != toolsAreEmptyList {
-		t.Fatalf("traitTable has %d rows, its last trait is %q", len(traitTable), toolsAreEmptyList)
+	if last := traits(1) << (len(traitTable) - 1); last != imagesInResults {
+		t.Fatalf("traitTable has %d rows, its last trait is %q", len(traitTable), imagesInResults)
 	}
 	all := traits(1<<len(traitTable)) - 1
 	names := strings.Fields(all.String())
@@ -19,7 +19,7 @@ func TestTraits(t *testing.T) {
 		}
 		seen[name] = true
 	}
-	const shapes = "takes_inline takes_inline_by_calls content_is_list content_is_null reasoning_is_part arguments_are_text tools_are_empty_list"
+	const shapes = "takes_inline takes_inline_by_calls content_is_list content_is_null reasoning_is_part arguments_are_text tools_are_empty_list images_printed images_in_system images_in_results"
 	want := []string{
 		"system_first system_stays tools_declared tools_in_system calls_printed calls_with_text calls_after_text calls_with_id reasoning_by_calls answers_end_reasoning tool_results " + shapes,
 		"system_stays tools_declared tools_in_system calls_printed calls_with_text calls_after_text calls_with_id reasoning_by_calls answers_end_reasoning tool_results " + shapes,

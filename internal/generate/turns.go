@@ -48,8 +48,8 @@ const billingHeader = "x-anthropic-billing-header:"
 
 // turnsOf splits the conversation into turns. Every tool result becomes a turn of its own; what else stands in the same
 // message becomes turns before and after it, in order.
-func turnsOf(messages []chat.Message, refuseMedia bool) ([]turn, error) {
-	b := &turnBuilder{refuse: refuseMedia, turns: make([]turn, 0, len(messages)), byID: map[string]*sameID{}, ids: map[string]bool{}}
+func turnsOf(messages []chat.Message, seen *pictures, refuseMedia bool) ([]turn, error) {
+	b := &turnBuilder{media: media{seen, refuseMedia}, turns: make([]turn, 0, len(messages)), byID: map[string]*sameID{}, ids: map[string]bool{}}
 	for i := range messages {
 		m := &messages[i]
 		b.from = i + 1
@@ -81,8 +81,8 @@ func turnsOf(messages []chat.Message, refuseMedia bool) ([]turn, error) {
 }
 
 type turnBuilder struct {
-	refuse  bool // media is an error, but for that in results of tools
-	from    int  // the message, as turn has it
+	media
+	from    int // the message, as turn has it
 	turns   []turn
 	results []result // of turns, those whose calls are not known yet: what follows says more about them
 
@@ -195,7 +195,7 @@ func (b *turnBuilder) call(k *chat.ToolCall) *call {
 
 func (b *turnBuilder) result(r *chat.ToolResult) {
 	b.results = append(b.results, result{at: len(b.turns), id: r.CallID})
-	b.turns = append(b.turns, turn{from: b.from, role: roleTool, text: lines(r.Parts)})
+	b.turns = append(b.turns, turn{from: b.from, role: roleTool, text: b.joined(r.Parts, true)})
 }
 
 // settle finds the calls of the results since the last answer and puts these results in the order of the calls: most

@@ -135,7 +135,7 @@ func TestGuardWork(t *testing.T) {
 		}
 		return all
 	}
-	few, many := NewGuard(demoTokenizer(t, special(10)...), nil), NewGuard(demoTokenizer(t, special(2000)...), nil)
+	few, many := NewGuard(demoTokenizer(t, special(10)...), nil, ""), NewGuard(demoTokenizer(t, special(2000)...), nil, "")
 	s := strings.Repeat("<|reserved_x ", 20_000)
 	marks := func(g *Guard, s string) bool { _, marked := g.Mark(s); return marked }
 	if marks(few, s) || marks(many, s) || !marks(many, s+"<|reserved_1999|>") {

@@ -22,6 +22,7 @@ type Guard struct {
 	special map[string]bool  // texts
 	longest int              // of them, in bytes
 	wrapper *strings.Replacer
+	image   string // the mark of an image's place, one of texts; "": there is none
 }
 
 // The marks are private-use characters; requests lose them if they hold any.
@@ -30,11 +31,12 @@ const (
 	markClose = "\uE011"
 )
 
-// NewGuard makes the Guard of a tokenizer's special tokens, except the markers of the model's output format.
-func NewGuard(tok *tokenizer.Tokenizer, markers []string) *Guard {
-	g := &Guard{tok: tok, special: map[string]bool{}}
+// NewGuard makes the Guard of a tokenizer's special tokens, except the markers of the model's output format. Image, if it is not
+// "", is the token that templates print where an image stands.
+func NewGuard(tok *tokenizer.Tokenizer, markers []string, image string) *Guard {
+	g := &Guard{tok: tok, special: map[string]bool{}, image: image}
 	for id := range int32(tok.Size()) {
-		if s, ok := tok.Token(id); ok && s != "" && tok.Special(id) && !slices.Contains(markers, s) {
+		if s, ok := tok.Token(id); ok && s != "" && (tok.Special(id) && !slices.Contains(markers, s) || s == image) {
 			g.texts = append(g.texts, s)
 		}
 	}
@@ -96,12 +98,17 @@ func (g *Guard) encode(ctx context.Context, text string) ([]int32, error) {
 			}
 			n, options = n-len(markClose), tokenizer.EncodeOptions{}
 		}
-		more, err := g.tok.EncodeContext(ctx, text[:n], options)
+		part := text[:n]
+		text = text[n:]
+		if part == g.image && options == (tokenizer.EncodeOptions{}) { // one that is not special would be found as a whole
+			ids = append(append(ids, g.tok.Encode(part[:1], options)...), g.tok.Encode(part[1:], options)...)
+			continue
+		}
+		more, err := g.tok.EncodeContext(ctx, part, options)
 		if err != nil {
 			return nil, err
 		}
 		ids = append(ids, more...)
-		text = text[n:]
 	}
 	return ids, nil
 }

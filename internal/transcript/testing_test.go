@@ -37,5 +37,5 @@ func demoTokenizer(t testing.TB, special ...string) *tokenizer.Tokenizer {
 
 // demoGuard is that of the demo's own generator.
 func demoGuard(t testing.TB) *Guard {
-	return NewGuard(demoTokenizer(t), []string{"<think>", "</think>", "<tool_call>", "</tool_call>"})
+	return NewGuard(demoTokenizer(t), []string{"<think>", "</think>", "<tool_call>", "</tool_call>"}, "")
 }

@@ -21,6 +21,7 @@ type Plan struct {
 type Tile struct {
 	Grid      [3]int // patches: in time, from top to bottom, from left to right
 	Positions int    // rows that the tower gives for it, after its merger: the positions it takes in a sequence
+	Columns   int    // of those, beside each other
 
 	width, height int    // in pixels, as the tower reads it
 	from          int    // which of Plan.sizes it is taken from, counted from 1; 0 is the picture as it came
@@ -106,14 +107,14 @@ func (p *Picture) digest(ctx context.Context) (sum [sha256.Size]byte, err error)
 }
 
 // PatchLen is the number of floats of a patch.
-func (p *Picture) PatchLen() int { return p.proc.patchLen() }
+func (p *Picture) PatchLen() int { return p.proc.PatchLen() }
 
 // Patches writes n patches of a tile, from the first one, one behind the other: the tower's order of patches, and in a patch
 // the order of its weights. dst has n*PatchLen() floats.
 func (p *Picture) Patches(dst []float32, tile, first, n int) {
 	r, proc := p.tiles[tile], p.proc
 	size := proc.patch
-	per := proc.patchLen()
+	per := proc.PatchLen()
 	cols := r.Width / size
 	for i := range n {
 		y, x := proc.place(first+i, cols)
@@ -157,4 +158,12 @@ func (p *Processor) place(i, cols int) (y, x int) {
 	square, in := i/(m*m), i%(m*m)
 	perRow := cols / m
 	return square/perRow*m + in/m, square%perRow*m + in%m
+}
+
+// TileDigest is a tile's: that of the picture where it is all of it.
+func (p *Picture) TileDigest(tile int) [sha256.Size]byte {
+	if len(p.Tiles) == 1 {
+		return p.Digest
+	}
+	return sha256.Sum256(binary.LittleEndian.AppendUint32(p.Digest[:], uint32(tile)))
 }

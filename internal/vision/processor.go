@@ -30,7 +30,8 @@ func (p *Processor) Family() string { return p.family }
 // PatchSize is the number of pixels along a patch's side, and PatchesPerSide of a position how many of them become one.
 func (p *Processor) PatchSize() (pixels, merged int) { return p.patch, p.merge }
 
-func (p *Processor) patchLen() int { return 3 * p.temporal * p.patch * p.patch }
+// PatchLen is the number of floats of a patch.
+func (p *Processor) PatchLen() int { return 3 * p.temporal * p.patch * p.patch }
 
 // Plan says what becomes of a picture of that size, seen upright, in pixels. Its error is an *Error: a shape that the
 // processor does not take.
@@ -43,7 +44,8 @@ func (p *Processor) Plan(w, h int) (Plan, error) {
 		t := &plan.Tiles[i]
 		gh, gw := t.height/p.patch, t.width/p.patch
 		t.Grid = [3]int{1, gh, gw}
-		t.Positions = ((gh + p.merge - 1) / p.merge) * ((gw + p.merge - 1) / p.merge)
+		t.Columns = (gw + p.merge - 1) / p.merge
+		t.Positions = ((gh + p.merge - 1) / p.merge) * t.Columns
 	}
 	return plan, nil
 }

@@ -1,0 +1,69 @@
+package catalog
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+
+	"hearth/internal/generate"
+	"hearth/internal/model"
+	"hearth/internal/regular"
+	"hearth/internal/vision"
+)
+
+// gate is where images of all models are prepared: few at a time, so that those who generate keep the processors.
+var gate = sync.OnceValue(func() *vision.Gate { return vision.NewGate(2, vision.DefaultLimits()) })
+
+// sightOf is how the model of a folder sees: nil if it has no tower, or with a warning if what prepares its images cannot be read
+// or does not fit the tower. A model that cannot see is one that works.
+func sightOf(fsys fs.FS, c *model.Checkpoint) (*generate.Sight, []string) {
+	tower, err := c.Tower()
+	if err != nil || tower == nil { // who loads it tells
+		return nil, nil
+	}
+	p, err := processorOf(fsys)
+	if err == nil {
+		err = fitting(p, tower)
+	}
+	if err != nil {
+		return nil, []string{"the model cannot see images: " + regular.ClipTo(err.Error(), regular.Line)}
+	}
+	return &generate.Sight{Processor: p, Gate: gate()}, nil
+}
+
+// processorOf reads what a folder says of preparing images.
+func processorOf(fsys fs.FS) (*vision.Processor, error) {
+	var f vision.Files
+	for name, to := range map[string]*[]byte{"config.json": &f.Config, "preprocessor_config.json": &f.Preprocessor, "processor_config.json": &f.Processor} {
+		b, err := regular.ReadFS(fsys, name, mostProcessor)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		*to = b
+	}
+	return vision.NewProcessor(f)
+}
+
+// mostProcessor bounds the files that are read for a processor, which have some hundred bytes, and config.json, a few thousand.
+const mostProcessor = 4 << 20
+
+// fitting tries whether what a processor makes of pictures is what the tower takes, and takes the place of as many tokens.
+func fitting(p *vision.Processor, t *model.Tower) error {
+	for _, size := range [][2]int{{640, 480}, {31, 97}, {1500, 400}} {
+		plan, err := p.Plan(size[0], size[1])
+		if err != nil {
+			return err
+		}
+		for _, tile := range plan.Tiles {
+			n := tile.Grid[0] * tile.Grid[1] * tile.Grid[2]
+			if err := t.Check(tile.Grid, n*p.PatchLen()); err != nil {
+				return fmt.Errorf("its image processor and its tower do not fit: %w", err)
+			}
+			if rows := t.Rows(tile.Grid); rows != tile.Positions {
+				return fmt.Errorf("its image processor and its tower do not fit: an image of %v patches takes %d or %d tokens", tile.Grid, tile.Positions, rows)
+			}
+		}
+	}
+	return nil
+}
