@@ -80,7 +80,7 @@ func (m *prompter) attempt(ctx context.Context, a *ask, tools jinja.Value, limit
 		f.seen = a.seen
 		fitted := f.fit(turns)
 		order, messages := a.seen.order(fitted), f.messages(ctx, fitted)
-		turns, fitted = nil, nil // used up, and large in a long conversation
+		turns = nil // used up, and large in a long conversation
 		if err := ctx.Err(); err != nil {
 			return nil, chat.AsError(err)
 		}
