@@ -42,10 +42,11 @@ var layers = map[string][]string{
 	"transcript":     {"tokenizer", "retention"},
 
 	"engine/enginetest": {"engine", "model", "backend", "backend/cpu", "quant"},
-	"engine":            {"sched", "kv", "tier", "sample", "model", "backend", "watchdog", "budget"},
+	"engine":            {"sched", "spec", "kv", "tier", "sample", "model", "backend", "watchdog", "budget"},
 	"remote":            {"engine", "sample", "kv", "backend", "watchdog", "budget"},
 	"tier":              {"kv", "regular"},
 	"sched":             {"kv"},
+	"spec":              {},
 	"model":             {"nn", "backend", "quant", "safetensors", "regular", "jsonc", "chat"},
 	"convert":           {"model", "backend", "quant", "safetensors", "regular"},
 	"nn":                {"backend"},

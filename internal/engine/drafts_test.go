@@ -15,7 +15,7 @@ import (
 	"hearth/internal/model"
 )
 
-const mostDrafts = 4
+const draftsAhead = 4
 
 // drafting is a backend and a model below an engine that guess: where the engine runs the next token of a sequence, they run
 // drafts of those after it in the same span. As many rows as were right are kept, and answer the steps that ask for them.
@@ -26,7 +26,7 @@ type drafting struct {
 	r     *rand.Rand
 	ahead map[kv.SlotID]*ahead
 	store backend.Store
-	kept  [mostDrafts + 2]int // spans by how many of their rows were kept
+	kept  [draftsAhead + 2]int // spans by how many of their rows were kept
 }
 
 // ahead is the logits of rows that were kept and not asked for yet, from index start on.
@@ -44,7 +44,7 @@ type draftedScope struct {
 
 // draft guesses what comes after a span of one token, as far as its pages reach; some guesses are wrong.
 func (d *drafting) draft(sp *backend.Span, id int32) (drafts []int32) {
-	most := d.r.IntN(mostDrafts + 1)
+	most := d.r.IntN(draftsAhead + 1)
 	for _, pages := range sp.Table.Pages {
 		most = min(most, len(pages)*backend.PageTokens-sp.Start-1)
 	}
@@ -165,7 +165,7 @@ func TestDrafts(t *testing.T) {
 				}
 				d.said = append(d.said, said)
 			}
-			d.hooked = &hooked{Backend: cpu.New(), config: string(g.Config), kv: backend.KVPolicy{MaxDraft: mostDrafts}}
+			d.hooked = &hooked{Backend: cpu.New(), config: string(g.Config), kv: backend.KVPolicy{MaxDraft: draftsAhead}}
 			d.open = func(slot kv.SlotID) error { delete(d.ahead, slot); return nil }
 			e := start(t, d.hooked, func(c *Config) {
 				c.NoCache, c.PrefillChunk, c.Backend, c.Vocab = true, 11, d, 96

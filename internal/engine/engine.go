@@ -48,6 +48,8 @@ type Config struct {
 	StepTarget time.Duration // of a step while sequences decode: prompt chunks shrink to keep it; 0: they do not
 	NoCache    bool          // nothing is reused from one prompt to the next
 	NoOverlap  bool          // no overlap scheduling, whatever the backend can do
+	Speculate  bool          // drafts are run where the backend gives their rows the bits of single ones
+	draftAll   bool          // all there are, whatever they cost, from the first token on: for tests
 
 	CacheTTL      time.Duration // what is stored and not used for so long is forgotten; 0: never
 	CacheSessions int           // sessions whose prompts are remembered [500]
@@ -90,6 +92,7 @@ type Engine struct {
 	alloc    *kv.Alloc
 	memory   *memory
 	run      *runner
+	spec     speculation
 	disk     *disk // nil: there is none; set before the loop starts
 	failed   error // of closing it
 	trace    trace
@@ -151,12 +154,14 @@ func New(cfg Config) (*Engine, error) {
 	if ahead.fixed {
 		cfg.KV.MaxDraft = max(cfg.KV.MaxDraft, 1) // the spans of a step in flight are tentative
 	}
+	e := &Engine{}
+	e.newSpeculation(&cfg, &ahead)
 	store, err := cfg.Backend.NewStore(cfg.Model.States(), cfg.KV)
 	if err != nil {
 		return nil, fmt.Errorf("start engine: %w", err)
 	}
 	alloc, err := kv.NewAlloc(store.Geometry(), kv.Limits{
-		Bytes: cfg.Budget, Slots: cfg.MaxSequences, Tokens: cfg.MaxContext, Least: cfg.MinContext, Span: cfg.PrefillChunk})
+		Bytes: cfg.Budget - e.spec.limit, Slots: cfg.MaxSequences, Tokens: cfg.MaxContext, Least: cfg.MinContext, Span: cfg.PrefillChunk})
 	if err != nil {
 		return nil, fmt.Errorf("start engine: %w", err)
 	}
@@ -175,10 +180,11 @@ func New(cfg Config) (*Engine, error) {
 	if mem.share != nil && mem.scratch != nil {
 		policy.Room = mem.room
 	}
-	e := &Engine{
-		cfg: cfg, context: alloc.Limits().Tokens, alloc: alloc, memory: mem,
-		wake: make(chan struct{}, 1), done: make(chan struct{}),
-		seqs: map[sched.ID]*sequence{}, current: map[sched.ID]*sequence{}, stored: map[kv.Tag]kv.Stored{},
+	e.cfg, e.context, e.alloc, e.memory = cfg, alloc.Limits().Tokens, alloc, mem
+	e.wake, e.done = make(chan struct{}, 1), make(chan struct{})
+	e.seqs, e.current, e.stored = map[sched.ID]*sequence{}, map[sched.ID]*sequence{}, map[kv.Tag]kv.Stored{}
+	if e.spec.on {
+		policy.Draft = e.draft
 	}
 	policy.Ask = func(q *sched.Seq, cached int) bool { return e.disk.ask(q, cached) }
 	e.sched = sched.New(policy, alloc)
@@ -253,6 +259,9 @@ type Prompt struct {
 	Constrain func(id int32) Constraint
 	// Constraints, if set in place of Constrain, brings its results in order: for a caller in another process.
 	Constraints <-chan Constraint
+	// Prediction is what the answer is expected to say: drafts are looked up there too. Not copied; one with ids that the model does
+	// not have, or of more than the context, is not used.
+	Prediction []int32
 	// Watch, if set, is called when the stream has something new, see Stream.Take; it must not wait. With step true that came
 	// from a step, and Config.Trace is called at the end of it.
 	Watch func(step bool)
@@ -308,13 +317,16 @@ func (e *Engine) Submit(ctx context.Context, p Prompt) (*Stream, error) {
 		request: p.Request, salt: p.Salt,
 		tokens: append([]int32(nil), p.Tokens...), stop: append([]int32(nil), p.StopIDs...),
 		sampler: sample.New(p.Sampling, p.Tokens), top: p.Logprobs, constraints: p.Constraints, watch: p.Watch,
-		mask: slices.Clone(p.Mask), images: images,
+		mask: slices.Clone(p.Mask), images: images, prediction: p.Prediction,
 	}
 	e.numbers.mark(q.Key, &p.Salt, images)
 	if e.cfg.Tower != nil && e.cfg.Tower.Together {
 		for i := range images {
 			q.Whole = append(q.Whole, [2]int{images[i].At, images[i].At + images[i].rows})
 		}
+	}
+	if Check(p.Prediction, e.cfg.Vocab, e.context) != nil {
+		q.prediction = nil
 	}
 	if p.Constrain != nil {
 		constraints := make(chan Constraint, LongestSpan) // they are read before the next token is drawn
@@ -422,6 +434,8 @@ func (e *Engine) publish(gone int) {
 	e.stats.Running, _ = e.sched.Counts()
 	e.stats.Lack = e.lack()
 	e.stats.Ahead = e.run.overlap.used
+	e.stats.Speculation = e.spec.stats
+	e.stats.Speculation.Bytes = e.spec.bytes.Load()
 	e.stats.Images = ImageStats{Encoded: e.run.sights.encoded, Reused: e.run.sights.reused, Bytes: e.run.sights.bytes}
 	all, idle := e.alloc.PagesInUse()
 	e.stats.PagesUsed, e.stats.Used = all-idle, e.alloc.InUse()-e.alloc.Idle()
@@ -465,6 +479,7 @@ type Stats struct {
 	Step             int64 // bytes that the arrays of the largest step take; 0: not known
 	Cache            CacheStats
 	Images           ImageStats
+	Speculation      SpeculationStats
 	Stuck            time.Duration  // for how long a step runs that does not end, 0: none
 	Lack             Lack           // what the first of those who wait lacks, if it is more than a step
 	PageTokens       int            // positions of a page
@@ -482,6 +497,7 @@ func (s *Stats) AddCounts(o *Stats) {
 	s.Preempted += o.Preempted
 	s.Images.Encoded += o.Images.Encoded
 	s.Images.Reused += o.Images.Reused
+	s.Speculation.addCounts(&o.Speculation)
 	s.Timings = s.Timings.plus(o.Timings)
 	c, d := &s.Cache, &o.Cache
 	c.Queries += d.Queries
@@ -500,6 +516,8 @@ func (s *Stats) Add(o *Stats) {
 	s.PagesUsed += o.PagesUsed
 	s.Used += o.Used
 	s.Images.Bytes += o.Images.Bytes
+	s.Speculation.Enabled = s.Speculation.Enabled || o.Speculation.Enabled
+	s.Speculation.Bytes += o.Speculation.Bytes
 	s.Budget += o.Budget
 	s.Step += o.Step
 	s.Stuck = max(s.Stuck, o.Stuck)

@@ -63,7 +63,10 @@ func (q *sequence) take(id int32) Reason {
 	case q.given()-q.Prompt == q.Max:
 		return Length
 	}
-	if q.hook != nil {
+	switch {
+	case q.ahead > 0:
+		q.ahead--
+	case q.hook != nil:
 		q.hook.Tell(id)
 	}
 	return Running

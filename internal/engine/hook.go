@@ -83,7 +83,7 @@ func (q *sequence) await(vocab, waits int) error {
 	if q.constraints == nil {
 		return nil
 	}
-	for ; q.answered < q.given()-q.Prompt; q.answered++ {
+	for ; q.answered < q.given()-q.Prompt+q.ahead; q.answered++ {
 		c := await(q.stream.ctx, q.constraints, waits)
 		if i := slices.IndexFunc(c.Forced, func(id int32) bool { return id < 0 || int(id) >= vocab }); c.Err == nil && i >= 0 {
 			c.Err = fmt.Errorf("token %d is outside the vocabulary of %d", c.Forced[i], vocab)

@@ -63,6 +63,7 @@ func (s Stored) Plus(o Stored) Stored {
 func (e *Engine) DropCache(ctx context.Context) (Stored, error) {
 	return e.dropFrom(ctx, func(p *kv.Prefix) (d Stored) {
 		d.DiskEntries, d.DiskBytes = e.disk.clear()
+		e.spec.forgetAll()
 		if d.Bytes = p.Drop(); p.Entries() == 0 {
 			p.Clear() // the sessions, too
 		}
@@ -113,6 +114,7 @@ func (e *Engine) Stored(salt kv.Salt) Stored {
 func (e *Engine) DropSalt(ctx context.Context, salt kv.Salt) (Stored, error) {
 	return e.dropFrom(ctx, func(p *kv.Prefix) (d Stored) {
 		d.DiskEntries, d.DiskBytes = e.disk.clearTag(salt.Tag())
+		e.spec.forget(salt)
 		d.Bytes = p.DropTag(salt.Tag())
 		return d
 	})

@@ -29,12 +29,14 @@ func (e *Engine) loop() {
 		e.watchdog.Begin(kind)
 		e.publish(0)
 		e.noteWaits(plan)
+		e.prepare(plan)
 		e.trace.plan(plan)
 		began := time.Now()
 		out := e.run.step(plan)
 		e.took = time.Since(began)
 		e.sched.ChunkBudget.Observe(plan.Items, (e.took - e.run.sights.took).Microseconds()) // a tower's time says nothing of tokens
 		e.trace.lap(&e.trace.step.Run)
+		e.learn(plan, out)
 		left := e.appendTokens(plan, out)
 		e.left = e.left[:0]
 		for i := range out {
@@ -51,9 +53,12 @@ func (e *Engine) loop() {
 		e.watchdog.End()
 		e.trace.done()
 	}
+	e.spec.forgetAll()
+	e.spec.histories = nil
 	for _, q := range e.seqs {
 		e.drop(q, Error, ErrClosed)
 	}
+	e.spec.work.Wait()
 	e.run.idle()
 	e.run.sights.close()
 	if p := e.sched.Prefix(); p != nil {
@@ -93,6 +98,9 @@ func (e *Engine) intake() bool {
 		}
 		if e.sched.Expire(time.Now().UnixMilli()) {
 			e.publish(0)
+		}
+		if e.cfg.CacheTTL > 0 {
+			e.spec.expire(e.cfg.CacheTTL, time.Now())
 		}
 		e.disk.move(e.busy())
 		if e.memory.giveBack(e.sched.Prefix()) {
@@ -176,6 +184,7 @@ func (e *Engine) drop(q *sequence, r Reason, err error) {
 // retire forgets a sequence; the scheduler frees its ids afterwards, and then its slot is closed.
 func (e *Engine) retire(q *sequence) {
 	q.unwatch()
+	e.remember(q)
 	delete(e.seqs, q.ID)
 	e.mu.Lock()
 	delete(e.current, q.ID)
@@ -206,7 +215,7 @@ func (e *Engine) appendTokens(p sched.Plan, out []result) []sched.Outcome {
 			r.reason, o.Failed = Error, true
 		case len(r.tokens) > 0:
 			r.appendTokens()
-			o.New = len(r.seq.tokens) - r.seq.Known
+			o.New, o.Kept = len(r.seq.tokens)-r.seq.Known, r.kept
 		case it.Seq.Score && it.Seq.Table.Len+it.Tokens == it.Seq.Prompt:
 			r.reason = Length
 		}

@@ -37,6 +37,11 @@ type sequence struct {
 	waited      Lack        // what kept it from starting
 	told        time.Time   // when its last tokens were handed out; kept with Timings alone
 	unwatch     func() bool // takes the watch off the context
+
+	prediction []int32
+	drafter    *drafter // nil: none
+	ahead      int      // accepted drafts of this step that the hook was told
+	failed     error    // of a row behind accepted drafts: it is the next token's
 }
 
 // runner turns plans into tokens.
@@ -75,6 +80,10 @@ type result struct {
 	tokens []Token // generated; reused
 	err    error
 	reason Reason // set by appendTokens
+
+	draft []int32 // run behind the item's tokens
+	kept  int     // of those: they are in tokens, too
+	done  bool    // the rows behind are of no use
 }
 
 // StepError is a failure of the model or the backend in a step. It ends every sequence of that step.
@@ -106,6 +115,7 @@ func (r *runner) step(p sched.Plan) []result {
 			r.out[i].tokens, r.out[i].err = r.out[i].tokens[:0], err
 		}
 	}
+	r.commit(p)
 	return r.out
 }
 
@@ -203,10 +213,13 @@ func (r *runner) build(p sched.Plan) {
 		}
 		b.Tokens = append(b.Tokens, q.tokens[start:start+it.Tokens]...)
 		r.spans(it, q, row)
-		for j := range it.Tokens {
+		if r.out[i].draft = q.drafts(it); it.Drafts > 0 {
+			b.Tokens = append(b.Tokens, r.out[i].draft...)
+		}
+		for j := range it.Tokens + it.Drafts {
 			b.Pos[0] = append(b.Pos[0], q.position(r.sights.tower, start+j)[0])
 		}
-		for row := len(b.Tokens) - it.Rows; row < len(b.Tokens); row++ {
+		for row := len(b.Tokens) - it.Rows - it.Drafts; row < len(b.Tokens); row++ {
 			b.Out = append(b.Out, int32(row))
 		}
 	}
@@ -229,7 +242,7 @@ func (r *runner) spread(p sched.Plan) {
 			continue
 		}
 		q, start := r.out[i].seq, p.Items[i].Seq.Table.Len
-		for j := range p.Items[i].Tokens {
+		for j := range p.Items[i].Tokens + p.Items[i].Drafts {
 			if len(q.images) > 0 {
 				at := q.position(r.sights.tower, start+j)
 				b.Pos[1][row], b.Pos[2][row] = at[1], at[2]
@@ -242,7 +255,8 @@ func (r *runner) spread(p sched.Plan) {
 // spans adds the item's tokens: a span that ends at every snapshot, and what is left.
 func (r *runner) spans(it *sched.Item, q *sequence, row int) {
 	sp := backend.Span{Slot: q.Slot, Row: row, Start: it.Seq.Table.Len, Table: &q.Table}
-	end := sp.Start + it.Tokens
+	end := sp.Start + it.Tokens + it.Drafts
+	sp.Tentative = it.Drafts > 0 // it has no snapshots then
 	for _, n := range it.Snaps {
 		sp.Len, sp.Snapshot = n.To-sp.Start, n.ID
 		sp.Both = r.both(q, sp.Start, n.To)
@@ -315,16 +329,23 @@ func (r *runner) drawOne(worker, i int) {
 	j := &r.jobs[i]
 	cols := len(j.logits) / j.rows
 	for from := 0; from < len(j.logits); from += cols {
-		if err := j.res.draw(j.logits[from:][:cols], &r.work[worker], r.waits); err != nil {
-			j.res.err = err
+		if j.res.done {
 			return
 		}
+		if err := j.res.draw(j.logits[from:][:cols], &r.work[worker], r.waits); err != nil {
+			j.res.err, j.res.done = j.res.stopDrafts(err), true
+			return
+		}
+		j.res.done = len(j.res.draft) > 0 && !j.res.goesOn()
 	}
 }
 
 // draw draws the next token, or takes the one that is known or forced.
 func (r *result) draw(logits []float32, w *sample.Work, waits int) error {
 	q := r.seq
+	if q.failed != nil {
+		return q.failed
+	}
 	var top []sample.Logprob
 	if q.top > 0 {
 		top = make([]sample.Logprob, 0, min(q.top, len(logits))) // the stream keeps it

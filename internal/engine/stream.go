@@ -62,6 +62,8 @@ type Usage struct {
 	Lack      Lack // what it waited for before it started, if it was more than a step
 	Ran       int  // prompt tokens that are done: Cached and those that steps have run
 	Generated int  // tokens generated, a final stop id included
+	Drafted   int  // tokens that were proposed and run ahead,
+	Accepted  int  // and those of them that it said
 	Submitted time.Time
 	Started   time.Time // its first step began; zero while it waits
 	First     time.Time // its first token was ready
@@ -164,6 +166,15 @@ func (s *Stream) ran(n int) {
 	s.mu.Unlock()
 	if s.watch != nil {
 		s.watch(true)
+	}
+}
+
+// drafted counts drafts.
+func (s *Stream) drafted(run, kept int) {
+	if run > 0 {
+		s.mu.Lock()
+		s.usage.Drafted, s.usage.Accepted = s.usage.Drafted+run, s.usage.Accepted+kept
+		s.mu.Unlock()
 	}
 }
 

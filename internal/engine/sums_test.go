@@ -11,7 +11,7 @@ var notSummed = []string{"Context", "PageTokens", "Page", "Cache.Disk.Dir", "Cac
 
 // once are the figures that AddCounts leaves alone: those of the moment.
 var once = []string{"Running", "Waiting", "PagesUsed", "Used", "Budget", "Step", "Stuck", "Lack", "Device.Active", "Device.Peak", "Device.Cache",
-	"Cache.Enabled", "Cache.Entries", "Images.Bytes", "Cache.Bytes", "Cache.Idle", "Cache.Sessions", "Cache.Disk.Entries", "Cache.Disk.Bytes"}
+	"Cache.Enabled", "Cache.Entries", "Images.Bytes", "Speculation.Enabled", "Speculation.Bytes", "Cache.Bytes", "Cache.Idle", "Cache.Sessions", "Cache.Disk.Entries", "Cache.Disk.Bytes"}
 
 // leaves calls f for every number, text and flag in v, with its path.
 func leaves(v reflect.Value, path string, f func(path string, v reflect.Value)) {

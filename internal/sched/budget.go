@@ -31,15 +31,21 @@ type load struct {
 // Observe learns from a step that took so long. Its items have not been booked by Done.
 func (b *ChunkBudget) Observe(items []Item, took int64) {
 	var l load
+	drafts, prompts := false, false
 	for i := range items {
 		it := &items[i]
 		n := it.Tokens
 		if it.Decode {
 			l.decodes++
-			n-- // what comes with its first token costs like a prompt's
+			n += it.Drafts - 1 // what comes with its first token costs like a prompt's
+			drafts = drafts || it.Drafts > 0
 		}
+		prompts = prompts || !it.Decode
 		l.prompt += n
 		l.depth += float64(n) * (float64(it.Seq.Table.Len) + float64(n)/2)
+	}
+	if drafts && !prompts {
+		return // it shows neither what decoding takes nor what a token of many does
 	}
 	l.depth /= float64(max(l.prompt, 1))
 	b.observe(l, float64(max(took, 1)))

@@ -29,7 +29,7 @@ func (s *Scheduler) Check() error {
 		}
 	}
 	for i := range s.plan.Items {
-		if q := s.plan.Items[i].Seq; q != nil && !s.alloc.Writable(&q.Table, q.Table.Len, q.Table.Len+s.plan.Items[i].Tokens) {
+		if q := s.plan.Items[i].Seq; q != nil && !s.alloc.Writable(&q.Table, q.Table.Len, q.Table.Len+s.plan.Items[i].Tokens+s.plan.Items[i].Drafts) {
 			return fmt.Errorf("check sequence %d: it would write to pages that others hold", q.ID)
 		}
 	}

@@ -34,6 +34,7 @@ func (s *Scheduler) Next() Plan {
 			}
 		}
 	}
+	s.draft()
 	s.give = append(s.give[:0], make([]int, len(s.order))...)
 	s.share()
 	for i, q := range s.order {
@@ -87,7 +88,7 @@ func (s *Scheduler) chunk() int {
 	rows, outs, depth, prompt, scored := 0, 0, 0, 0, false
 	for i := range s.plan.Items {
 		it := &s.plan.Items[i]
-		rows, outs, depth = rows+it.Tokens, outs+it.Rows, max(depth, it.Seq.Table.Len)
+		rows, outs, depth = rows+it.Tokens+it.Drafts, outs+it.Rows+it.Drafts, max(depth, it.Seq.Table.Len)
 	}
 	for _, q := range s.order {
 		prompt, depth, scored = prompt+q.Known-q.Table.Len, max(depth, q.Table.Len), scored || q.Score

@@ -60,6 +60,7 @@ type Item struct {
 	First  bool // the sequence has just been admitted: open its slot at Seq.Match, with Tail
 	Decode bool // it runs what was generated last: a token, or a part of several
 	Snaps  []Snap
+	Drafts int // tokens behind those, proposed by Config.Draft: rows that come out of the model, too
 }
 
 // Tail is the fresh page per group that the partly shared ones of Seq.Match are copied to, nil if there are none.
@@ -91,6 +92,7 @@ type Plan struct {
 // Outcome is what a step did for the item at the same place in the plan.
 type Outcome struct {
 	New    int  // tokens that joined Seq.Key
+	Kept   int  // of Item.Drafts, those that are among them; what the others left in the pages is not looked at again
 	End    bool // the sequence leaves
 	Failed bool // its state is not valid: with End, nothing of this step is stored
 }
@@ -111,6 +113,10 @@ type Config struct {
 	// is being loaded into the tree, and the sequence waits for Loaded. nil: nothing ever is.
 	Ask   func(q *Seq, cached int) bool
 	Terms kv.Terms
+
+	// Draft, if set, is called once for the sequences that decode in a step, and tells whether prompts run beside them. Drafts of each
+	// item is the most that it may have; Draft sets how many it has.
+	Draft func(items []Item, prompts bool)
 }
 
 // Scheduler holds the waiting and the running sequences.
@@ -198,7 +204,7 @@ func (s *Scheduler) Done(p Plan, out []Outcome) {
 			s.leave(q, false)
 			continue
 		}
-		q.Table.Len += it.Tokens
+		q.Table.Len += it.Tokens + out[i].Kept
 		if n := out[i].New; n > 0 {
 			q.Known += n
 			q.span = n
