@@ -36,6 +36,9 @@ func (m monitor) Status() server.Status {
 		st.Status = string(state)
 	}
 	st.Repairs = main.Repairs()
+	if d := s.Speculation; d.Enabled {
+		st.Speculation = &server.Speculation{Steps: d.Steps, Drafted: d.Drafted, Accepted: d.Accepted, Bytes: d.Bytes}
+	}
 	if w := main.Weights(); w != nil {
 		st.Precision = precisionOf(w.Runs)
 		if pid, starts := w.Process(); starts > 0 {

@@ -155,7 +155,7 @@ func New(cfg Config) (*Engine, error) {
 		cfg.KV.MaxDraft = max(cfg.KV.MaxDraft, 1) // the spans of a step in flight are tentative
 	}
 	e := &Engine{}
-	e.newSpeculation(&cfg, &ahead)
+	e.newSpeculation(&cfg)
 	store, err := cfg.Backend.NewStore(cfg.Model.States(), cfg.KV)
 	if err != nil {
 		return nil, fmt.Errorf("start engine: %w", err)
@@ -259,8 +259,8 @@ type Prompt struct {
 	Constrain func(id int32) Constraint
 	// Constraints, if set in place of Constrain, brings its results in order: for a caller in another process.
 	Constraints <-chan Constraint
-	// Prediction is what the answer is expected to say: drafts are looked up there too. Not copied; one with ids that the model does
-	// not have, or of more than the context, is not used.
+	// Prediction is what the answer is expected to say: drafts are looked up there too. Not copied; one with ids that the model
+	// does not have, or of more than the context, is not used.
 	Prediction []int32
 	// Watch, if set, is called when the stream has something new, see Stream.Take; it must not wait. With step true that came
 	// from a step, and Config.Trace is called at the end of it.

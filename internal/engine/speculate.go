@@ -15,9 +15,9 @@ import (
 
 // Drafts are looked up in a sequence's own text and in what others under its salt have generated (package spec), and run as rows
 // behind the token that the sequence generated last. Every row's token is drawn as if it had been alone: by the sequence's own
-// sampler, in order, under the constraint after the tokens before it. A draft is accepted while it equals what is drawn, so an answer
-// is the one without drafts, token for token, whatever was proposed. What follows the first that differs was never there: no prefix
-// reaches into its rows, and recurrent state is committed up to them.
+// sampler, in order, under the constraint after the tokens before it. A draft is accepted while it equals what is drawn, so an
+// answer is the one without drafts, token for token, whatever was proposed. What follows the first that differs was never there: no
+// prefix reaches into its rows, and recurrent state is committed up to them.
 //
 // Nothing of it is shared between salts: each has a history of its own, and what is believed of drafts is a sequence's own. The
 // times of steps are the machine's.
@@ -87,22 +87,30 @@ type drafter struct {
 	match   int
 }
 
-// canDraft reports whether the tokens of drafted rows would be those of single ones.
-func canDraft(cfg *Config, ahead *overlap) bool {
-	caps := cfg.Backend.Caps()
-	return cfg.Speculate && caps.Invariant && caps.World <= 1 && ahead.sampler == nil
+// canDraft reports whether the tokens of drafted rows are those of single ones, and each step's are known before the next.
+func canDraft(be backend.Backend) bool {
+	caps := be.Caps()
+	return caps.Invariant && caps.World <= 1 && !caps.LateTokens
+}
+
+// Drafts is how many drafts a model's fixed state is kept for under Config.Speculate, in backend.KVPolicy; 0: it has none.
+func Drafts(be backend.Backend, states []backend.StateSpec) int {
+	if !canDraft(be) || !backend.Fixed(states) {
+		return 0
+	}
+	return mostDraftsFixed
 }
 
 // newSpeculation takes its part of the budget.
-func (e *Engine) newSpeculation(cfg *Config, ahead *overlap) {
+func (e *Engine) newSpeculation(cfg *Config) {
 	s := &e.spec
-	if s.on = canDraft(cfg, ahead); !s.on {
+	if s.on = cfg.Speculate && canDraft(cfg.Backend); !s.on {
 		return
 	}
 	s.stats.Enabled = true
-	if s.most = mostDrafts; backend.Fixed(cfg.Model.States()) {
-		s.most = mostDraftsFixed
-		cfg.KV.MaxDraft = max(cfg.KV.MaxDraft, s.most)
+	s.most = mostDrafts
+	if n := Drafts(cfg.Backend, cfg.Model.States()); n > 0 {
+		s.most, cfg.KV.MaxDraft = n, max(cfg.KV.MaxDraft, n)
 	}
 	if !cfg.NoCache {
 		s.histories = map[kv.Salt]*history{}
@@ -318,7 +326,7 @@ func (r *result) stopDrafts(err error) error {
 	return nil
 }
 
-// commit settles the tentative spans of a step, also of one that failed.
+// commit ends the tentative spans of a step, also of one that failed.
 func (r *runner) commit(p sched.Plan) {
 	for i := range p.Items {
 		if it := &p.Items[i]; len(r.out[i].draft) > 0 {

@@ -114,8 +114,8 @@ type Config struct {
 	Ask   func(q *Seq, cached int) bool
 	Terms kv.Terms
 
-	// Draft, if set, is called once for the sequences that decode in a step, and tells whether prompts run beside them. Drafts of each
-	// item is the most that it may have; Draft sets how many it has.
+	// Draft, if set, is called once for the sequences that decode in a step, and tells whether prompts run beside them. Drafts of
+	// each item is the most that it may have; Draft sets how many it has.
 	Draft func(items []Item, prompts bool)
 }
 

@@ -33,6 +33,8 @@ type Status struct {
 	Metal     Metal      `json:"metal"`
 	Memory    Memory     `json:"memory"`
 	Cache     Cache      `json:"cache"`
+	// Speculation counts drafts; none where they are off or cannot be.
+	Speculation *Speculation `json:"speculation,omitempty"`
 	// Bounds counts requests that met a bound, refused or not, by its name: docs/security.md lists them.
 	Bounds map[chat.Bound]int64 `json:"bounds_met,omitempty"`
 	// Repairs counts what was put right in tool calls, by kind.
@@ -40,6 +42,14 @@ type Status struct {
 
 	Requests []RequestStatus `json:"requests"` // that wait or run, in order of arrival
 	Encoders []EncoderStatus `json:"embedding,omitempty"`
+}
+
+// Speculation is what was run ahead of answers, since the start.
+type Speculation struct {
+	Steps    int64 `json:"steps"` // that ran drafts
+	Drafted  int64 `json:"drafted_tokens"`
+	Accepted int64 `json:"accepted_tokens"` // of those
+	Bytes    int64 `json:"bytes"`           // of what drafts are looked up in
 }
 
 // Process is one that a model has for itself.

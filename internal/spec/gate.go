@@ -2,8 +2,8 @@ package spec
 
 import "math"
 
-// Costs is what steps of so many rows take, learned from steps that ran anyway. It knows ratios: what all steps have in common, as
-// the depth of their sequences, is in scale. Until steps of some rows have run, they are guessed from those that are nearest.
+// Costs is what steps of so many rows take, learned from steps that ran anyway. It knows ratios: what all steps have in common,
+// as the depth of their sequences, is in scale. Until steps of some rows have run, they are guessed from those that are nearest.
 type Costs struct {
 	scale float64 // microseconds per unit of rel
 	rel   [mostRows + 1]float64
@@ -61,7 +61,8 @@ func (c *Costs) Of(rows int) float64 {
 	return prior(rows)
 }
 
-// Belief is how likely drafts of a sequence are right, by how much of the text before them was alike. It knows that sequence alone.
+// Belief is how likely drafts of a sequence are right, by how much of the text before them was alike. It knows that sequence
+// alone.
 type Belief struct {
 	right, all [len(classes)]float64
 }
@@ -111,8 +112,8 @@ type Option struct {
 	next float64 // chance that the draft behind those is right with all before it
 }
 
-// Choose finds how many drafts of each sequence bring the most tokens for the time of a step of rows rows beside them. None is one
-// of the choices.
+// Choose finds how many drafts of each sequence bring the most tokens for the time of a step of rows rows beside them. None is
+// one of the choices.
 func (c *Costs) Choose(options []Option, rows int) {
 	left := 0
 	for i := range options {
@@ -165,8 +166,8 @@ func likeliest(options []Option) (best *Option) {
 	return best
 }
 
-// ChooseSure takes the drafts that are right more likely than not, up to most each: beside prompts a row costs the same whoever it is
-// of.
+// ChooseSure takes the drafts that are right more likely than not, up to most each: beside prompts a row costs the same whoever it
+// is of.
 func ChooseSure(options []Option, most int) {
 	for i := range options {
 		o := &options[i]
