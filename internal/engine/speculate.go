@@ -16,8 +16,8 @@ import (
 // Drafts are looked up in a sequence's own text and in what others under its salt have generated (package spec), and run as rows
 // behind the token that the sequence generated last. Every row's token is drawn as if it had been alone: by the sequence's own
 // sampler, in order, under the constraint after the tokens before it. A draft is accepted while it equals what is drawn, so an
-// answer is the one without drafts, token for token, whatever was proposed. What follows the first that differs was never there: no
-// prefix reaches into its rows, and recurrent state is committed up to them.
+// answer is the one without drafts, token for token, whatever was proposed. What follows the first that differs was never there:
+// no prefix reaches into its rows, and recurrent state is committed up to them.
 //
 // Nothing of it is shared between salts: each has a history of its own, and what is believed of drafts is a sequence's own. The
 // times of steps are the machine's.

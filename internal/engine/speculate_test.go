@@ -147,9 +147,9 @@ func (r *reply) ids() (ids []int32) {
 	return ids
 }
 
-// TestSpeculationEqual: replies are those without drafts, in ids, logprobs, alternatives and ends, to the bit: greedy and sampled,
-// under penalties, biases, limits and rules, with stop ids and several answers to a prompt, from the cache, from disk after a
-// restart and after preemption, beside each other and beside prompts in chunks, by models of all kinds of memory.
+// TestSpeculationEqual: replies are those without drafts, in ids, logprobs, alternatives and ends, to the bit: greedy and
+// sampled, under penalties, biases, limits and rules, with stop ids and several answers to a prompt, from the cache, from disk
+// after a restart and after preemption, beside each other and beside prompts in chunks, by models of all kinds of memory.
 func TestSpeculationEqual(t *testing.T) {
 	each := (*replies + len(speculated) - 1) / len(speculated)
 	for m, name := range speculated {

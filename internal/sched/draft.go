@@ -1,8 +1,8 @@
 package sched
 
 // Drafts are tokens that may come next, proposed behind the one that a sequence generated last. The step runs them too, and as
-// many as turn out to be right are kept. They take no page that anybody else needs, and no sequence waits for them: where memory is
-// short there are none.
+// many as turn out to be right are kept. They take no page that anybody else needs, and no sequence waits for them: where memory
+// is short there are none.
 
 // draft asks for drafts and finds them memory. s.order has the prompts that run beside them.
 func (s *Scheduler) draft() {
@@ -37,8 +37,9 @@ func (s *Scheduler) draft() {
 	s.spans.tokens += drafts
 }
 
-// mostDrafts is how many drafts an item may have. One that runs several tokens has none, nor do those that begin or lack logprobs
-// of what they have. None lies behind the last token that a sequence may generate, or behind a snapshot, which a step must end at.
+// mostDrafts is how many drafts an item may have. One that runs several tokens has none, nor do those that begin or lack
+// logprobs of what they have. None lies behind the last token that a sequence may generate, or behind a snapshot, which a step
+// must end at.
 func (s *Scheduler) mostDrafts(it *Item) int {
 	q := it.Seq
 	if !it.Decode || it.First || it.Tokens != 1 || it.Rows != 1 || q.Known != q.Table.Len+1 || q.Unscored > 0 || q.Score {

@@ -166,8 +166,8 @@ func likeliest(options []Option) (best *Option) {
 	return best
 }
 
-// ChooseSure takes the drafts that are right more likely than not, up to most each: beside prompts a row costs the same whoever it
-// is of.
+// ChooseSure takes the drafts that are right more likely than not, up to most each: beside prompts a row costs the same whoever
+// it is of.
 func ChooseSure(options []Option, most int) {
 	for i := range options {
 		o := &options[i]
