@@ -25,6 +25,7 @@ func appendPrompt(b []byte, p *engine.Prompt) []byte {
 	b = appendMask(b, p.Mask)
 	b = binary.AppendUvarint(b, p.Client)
 	b = appendBool(b, p.Constrain != nil)
+	b = appendIDs(b, p.Prediction)
 	b = appendText(b, p.Request)
 	b = appendBool(b, p.Background)
 	b = append(b, p.Salt[:]...)
@@ -74,6 +75,7 @@ func (c *contents) prompt() (p engine.Prompt, constrained bool) {
 	p.Mask = c.mask()
 	p.Client = c.uint()
 	constrained = c.bool()
+	p.Prediction = c.ids()
 	p.Request = c.text()
 	p.Background = c.bool()
 	p.Salt = c.salt()
@@ -314,7 +316,7 @@ func (c *contents) top() []sample.Logprob {
 
 // appendUsage encodes times as how long after the submission they were, so that no two clocks are compared. 0 is no time.
 func appendUsage(b []byte, u *engine.Usage) []byte {
-	for _, n := range []int{u.Prompt, u.Cached, u.Disk, u.Added, u.Longer, u.Ran, u.Generated} {
+	for _, n := range []int{u.Prompt, u.Cached, u.Disk, u.Added, u.Longer, u.Ran, u.Generated, u.Drafted, u.Accepted} {
 		b = binary.AppendUvarint(b, uint64(n))
 	}
 	b = append(b, byte(u.Hit))
@@ -332,7 +334,7 @@ func appendUsage(b []byte, u *engine.Usage) []byte {
 
 func (k *known) readUsage(c *contents) {
 	u := &k.usage
-	for _, n := range []*int{&u.Prompt, &u.Cached, &u.Disk, &u.Added, &u.Longer, &u.Ran, &u.Generated} {
+	for _, n := range []*int{&u.Prompt, &u.Cached, &u.Disk, &u.Added, &u.Longer, &u.Ran, &u.Generated, &u.Drafted, &u.Accepted} {
 		v := c.uint()
 		if v > math.MaxInt32 {
 			c.fail()
