@@ -58,7 +58,7 @@ func decode(ctx context.Context, file []byte, h Header) (*Raster, error) {
 	if h.frame != nil {
 		file = h.frame
 	}
-	m, err := decodeImage(ctx, file, h.Format)
+	m, err := decodeImage(ctx, file, h)
 	if err == nil {
 		err = h.matches(m)
 	}
@@ -76,13 +76,18 @@ func decode(ctx context.Context, file []byte, h Header) (*Raster, error) {
 }
 
 // decodeImage calls the format's decoder. The decoders are not ours, and a panic in one must be an answer.
-func decodeImage(ctx context.Context, file []byte, format string) (m image.Image, err error) {
+func decodeImage(ctx context.Context, file []byte, h Header) (m image.Image, err error) {
 	defer func() {
 		if recover() != nil {
 			m, err = nil, errPanic
 		}
 	}()
-	return decoders[format](reader{bytes.NewReader(file), ctx})
+	if h.Format == "jpeg" {
+		if m := baseline(ctx, file, h.raw[0], h.raw[1]); m != nil {
+			return m, nil
+		}
+	}
+	return decoders[h.Format](reader{bytes.NewReader(file), ctx})
 }
 
 // matches checks that what was decoded is of the size that was checked against the limits.
