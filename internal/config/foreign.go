@@ -276,10 +276,10 @@ func foreignEnv(fs *pflag.FlagSet, env Env, warn func(string)) (map[string]given
 			}
 			if err := f.check(s); err != nil {
 				if name != f.own() {
-					warn(fmt.Sprintf("ignoring %s=%q: %v", name, s, err))
+					warn(fmt.Sprintf("ignoring %s=%s: %v", name, regular.Quote(s), err))
 					continue
 				}
-				return nil, fmt.Errorf("environment variable %s=%q: %w", name, s, err)
+				return nil, fmt.Errorf("environment variable %s=%s: %w", name, regular.Quote(s), err)
 			}
 			all[f.Flag] = given{s, name}
 			break

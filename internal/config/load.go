@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"hearth/internal/regular"
 )
 
 // Env looks up an environment variable. An empty value counts as not set.
@@ -140,12 +142,12 @@ func (c *Config) fromEnv(k *Knob, env Env, warn func(string)) error {
 				err = k.shared(s)
 			}
 			if err != nil {
-				warn(fmt.Sprintf("ignoring %s=%q: %v", name, s, err))
+				warn(fmt.Sprintf("ignoring %s=%s: %v", name, regular.Quote(s), err))
 				continue
 			}
 		}
 		if err := k.bind(c).Set(s); err != nil {
-			return fmt.Errorf("environment variable %s=%q: %w", name, s, err)
+			return fmt.Errorf("environment variable %s=%s: %w", name, regular.Quote(s), err)
 		}
 		c.origin[k.Flag] = name
 		return nil
@@ -160,7 +162,7 @@ func (c *Config) fromForeign(k *Knob, said map[string]given) error {
 		return nil
 	}
 	if err := k.bind(c).Set(g.value); err != nil {
-		return fmt.Errorf("%s: %q for %s: %w", g.from, g.value, k.Flag, err)
+		return fmt.Errorf("%s: %s for %s: %w", g.from, regular.Quote(g.value), k.Flag, err)
 	}
 	c.origin[k.Flag] = g.from
 	return nil

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"hearth/internal/regular"
 )
 
 // Proxies are those whose word about the address of who asks counts.
@@ -31,7 +33,7 @@ func proxies(p *Proxies) *value[Proxies] {
 					n, err = netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen()), nil
 				}
 				if err != nil {
-					return Proxies{}, fmt.Errorf("%q is no address, network such as 10.0.0.0/8, loopback or unix", word)
+					return Proxies{}, fmt.Errorf("%s is no address, network such as 10.0.0.0/8, loopback or unix", regular.Quote(word))
 				}
 				out.Networks = append(out.Networks, n.Masked())
 			}

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"hearth/internal/regular"
 )
 
 // value is a pflag.Value over one field of a Config.
@@ -106,7 +108,7 @@ func socketList(p *[]string) *value[[]string] {
 		for _, x := range all {
 			if fd, ok := strings.CutPrefix(x, FDPrefix); ok {
 				if n, err := strconv.ParseUint(fd, 10, 31); err != nil || n < 3 {
-					return nil, fmt.Errorf("%q: want the number of a descriptor from 3, which is the first behind the standard streams", x)
+					return nil, fmt.Errorf("%s: want the number of a descriptor from 3, which is the first behind the standard streams", regular.Quote(x))
 				}
 				continue
 			}
@@ -115,9 +117,9 @@ func socketList(p *[]string) *value[[]string] {
 			n, notNumber := strconv.ParseUint(port, 10, 16)
 			switch {
 			case unix && (path == "" || strings.HasPrefix(path, "@")):
-				return nil, fmt.Errorf("%q names no file: want unix:/run/hearth/hearth.sock", x) // abstract ones are everybody's
+				return nil, fmt.Errorf("%s names no file: want unix:/run/hearth/hearth.sock", regular.Quote(x)) // abstract ones are everybody's
 			case !unix && (err != nil || notNumber != nil || n > 65535):
-				return nil, fmt.Errorf("%q: want unix:PATH or ADDRESS:PORT", x)
+				return nil, fmt.Errorf("%s: want unix:PATH or ADDRESS:PORT", regular.Quote(x))
 			}
 		}
 		return all, err

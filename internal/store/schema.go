@@ -78,6 +78,9 @@ func migrate(ctx context.Context, db *sql.DB) error {
 	if err := db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&at); err != nil {
 		return err
 	}
+	if at < 0 {
+		return fmt.Errorf("it has the format %d, which no version of hearth has written", at)
+	}
 	if at > len(migrations) {
 		return fmt.Errorf("it was written by a newer version of hearth (format %d, this one knows %d)", at, len(migrations))
 	}

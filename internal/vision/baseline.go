@@ -92,7 +92,7 @@ func (d *baselineFile) header(file []byte) []byte {
 			return in[2+size:]
 		case mark == 0xee: // Adobe's segment says whether colours are YCbCr
 			ok = len(body) < 12 || string(body[:5]) != "Adobe" || body[11] == 1
-		case mark < 0xe0 || mark > 0xfe: // another process, or no segment
+		case mark < 0xe0 || mark > 0xef && mark != 0xfe: // another process, or no segment that says nothing of pixels
 			ok = false
 		}
 		if !ok {
@@ -114,7 +114,7 @@ func (d *baselineFile) frame(b []byte) bool {
 	for c := range n {
 		e := b[6+3*c:]
 		p := component{id: e[0], h: e[1] >> 4, v: e[1] & 15, quant: e[2]}
-		if p.quant > 3 {
+		if p.quant > 3 || !power(p.h) || !power(p.v) {
 			return false
 		}
 		d.parts = append(d.parts, p)
@@ -129,6 +129,8 @@ func (d *baselineFile) frame(b []byte) bool {
 	}
 	return d.parts[1].h == 1 && d.parts[1].v == 1 && d.parts[2].h == 1 && d.parts[2].v == 1
 }
+
+func power(n byte) bool { return n == 1 || n == 2 || n == 4 }
 
 func (d *baselineFile) scales(b []byte) bool {
 	for len(b) > 0 {
@@ -443,9 +445,12 @@ func (b *bits) block(to *[64]int16, dc, ac *huffman, last *int32) int {
 			return -1
 		}
 		run, size := rs>>4, rs&15
+		if rs == 0 { // no more
+			break
+		}
 		if size == 0 {
-			if run != 15 {
-				break
+			if run != 15 { // of progressive files
+				return -1
 			}
 			k += 15
 			continue
