@@ -18,7 +18,7 @@ const (
 	f3072 = 25172
 )
 
-// inverse makes 8 by 8 samples of the coefficients of a block: jpeg_idct_islow of libjpeg. end is where the last coefficient is in
+// inverse makes 8 by 8 samples of the coefficients of a block: libjpeg's jpeg_idct_islow. end is where the last one is in
 // the order of the file.
 func inverse(to []byte, stride int, codes *[64]int16, quant *[64]int32, end uint8) {
 	if end == 0 {
