@@ -110,6 +110,7 @@ type Attn struct {
 	Window         int     // 0: none. key j visible to query i iff i-j < Window
 	Chunks         bool    // keys before the last multiple of Window up to the query are not visible either: llama4's chunks
 	Both           bool    // bidirectional (encoders, vision); a window then reaches as far ahead as back
+	OneWay         bool    // Span.Both does not count: the layers of gemma4 that see everything
 	Cap            float32 // tanh soft cap on scores
 	Sinks          Weight  // per head, in the denominator only
 	Alt            bool    // use b.Alt instead of b.Spans (stateless only)
@@ -130,6 +131,7 @@ const (
 	XIELU       // C·x, and besides A·x² for x > 0, B·(exp(min(x, E))-1-x) otherwise; not as a gate
 	// AboveMean is max(0, x - mean - A·deviation) with those of the row; not as a gate.
 	AboveMean
+	Clamp // min(max(x, A), B); not as a gate
 )
 
 type Activation struct {

@@ -33,6 +33,7 @@ func (e *ImageError) Unwrap() error { return e.Err }
 type placed struct {
 	*Image
 	rows  int
+	line  int   // see model.Tower.Line
 	from  int32 // where it is on the axes of positions, and what follows it
 	after int32
 }
@@ -59,7 +60,7 @@ func place(tower *model.Tower, images []Image, tokens, chunk int) ([]placed, err
 		if tower.Together && n > chunk {
 			return bad("its %d tokens run in one step, which runs %d at most", n, chunk)
 		}
-		p := placed{Image: img, rows: n, from: int32(img.At + shift)}
+		p := placed{Image: img, rows: n, line: tower.Line(img.Grid), from: int32(img.At + shift)}
 		p.after = p.from + int32(tower.Extent(img.Grid))
 		end = img.At + n
 		shift = int(p.after) - end
@@ -133,6 +134,9 @@ func (n *numbers) mark(key []kv.Elem, salt *kv.Salt, images []placed) {
 		p := &images[i]
 		id := n.number(p.Digest)
 		for row := range p.rows {
+			if _, ok := model.Feature(p.line, row); !ok {
+				continue // a token of text
+			}
 			key[p.At+row] = salt.Elem(p.At+row, kv.Media(id, row))
 		}
 	}
@@ -252,11 +256,20 @@ func (r *runner) see(q *sequence, start, tokens, row int) error {
 		if err != nil {
 			return err
 		}
-		in := backend.Insert{Features: f.Rows, Deep: f.Deep, From: from - p.At}
+		in := backend.Insert{Features: f.Rows, Deep: f.Deep}
 		for at := from; at < to; at++ {
+			feature, ok := model.Feature(p.line, at-p.At)
+			if !ok {
+				continue
+			}
+			if len(in.Rows) == 0 {
+				in.From = feature
+			}
 			in.Rows = append(in.Rows, int32(row+at-start))
 		}
-		r.batch.Media = append(r.batch.Media, in)
+		if len(in.Rows) > 0 {
+			r.batch.Media = append(r.batch.Media, in)
+		}
 	}
 	return nil
 }

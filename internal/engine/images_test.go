@@ -30,6 +30,18 @@ const together = `{"model_type":"gemma3","mm_tokens_per_image":16,"text_config":
 "num_attention_heads":4,"num_key_value_heads":2,"head_dim":16,"vocab_size":97,"max_position_embeddings":4096,"sliding_window":20,"sliding_window_pattern":3,
 "query_pre_attn_scalar":16},"vision_config":{"hidden_size":32,"intermediate_size":48,"num_hidden_layers":2,"num_attention_heads":2,"image_size":16,"patch_size":2}}`
 
+// lined is one whose images have tokens of text between their lines.
+const lined = `{"model_type":"mistral3","spatial_merge_size":2,"text_config":{"model_type":"mistral","hidden_size":64,"num_hidden_layers":2,
+"intermediate_size":96,"num_attention_heads":4,"num_key_value_heads":2,"head_dim":16,"vocab_size":97,"max_position_embeddings":4096,"sliding_window":20},
+"vision_config":{"hidden_size":32,"intermediate_size":48,"num_hidden_layers":2,"num_attention_heads":2,"patch_size":2}}`
+
+// parted is one whose rows see each other in layers with a window alone, and whose layers have inputs of their own.
+const parted = `{"model_type":"gemma4","text_config":{"hidden_size":64,"num_hidden_layers":3,"intermediate_size":96,"num_attention_heads":4,
+"num_key_value_heads":2,"head_dim":16,"global_head_dim":16,"vocab_size":97,"vocab_size_per_layer_input":97,"hidden_size_per_layer_input":16,
+"max_position_embeddings":4096,"sliding_window":20,"layer_types":["sliding_attention","sliding_attention","full_attention"],
+"use_bidirectional_attention":"vision"},"vision_config":{"hidden_size":32,"intermediate_size":48,"num_hidden_layers":2,"num_attention_heads":2,
+"num_key_value_heads":2,"head_dim":16,"patch_size":2,"pooling_kernel_size":2,"position_embedding_size":64}}`
+
 func towerOf(t *testing.T, config string) *model.Tower {
 	t.Helper()
 	v, err := model.Synthetic{Config: []byte(config), Seed: 5, Type: quant.F32}.Tower()
@@ -81,7 +93,9 @@ func album(v *model.Tower) (all []Prompt) {
 		p := Prompt{Tokens: append([]int32(nil), text[:n]...), MaxTokens: 12, Logprobs: 3, Images: images}
 		for _, img := range images {
 			for i := range v.Rows(img.Grid) {
-				p.Tokens[img.At+i] = 96
+				if _, ok := model.Feature(v.Line(img.Grid), i); ok {
+					p.Tokens[img.At+i] = 96
+				}
 			}
 		}
 		all = append(all, p)
@@ -90,7 +104,7 @@ func album(v *model.Tower) (all []Prompt) {
 	add(150, picture(v, 70, 2, wide))
 	add(160, picture(v, 70, 1, wide))
 	add(130, picture(v, 40, 1, wide), picture(v, 90, 3, tall))
-	add(200, picture(v, 40, 1, wide), picture(v, 90, 3, tall), picture(v, 120, 1, wide))
+	add(200, picture(v, 40, 1, wide), picture(v, 90, 3, tall), picture(v, 130, 1, wide))
 	add(140, picture(v, 1, 4, small), picture(v, 1+v.Rows(small), 5, small), picture(v, 60, 3, tall))
 	add(180)
 	return all
@@ -101,6 +115,8 @@ func album(v *model.Tower) (all []Prompt) {
 func TestImages(t *testing.T) {
 	t.Run("three axes, deep", func(t *testing.T) { testImages(t, seeing) })
 	t.Run("together", func(t *testing.T) { testImages(t, together) })
+	t.Run("lines", func(t *testing.T) { testImages(t, lined) })
+	t.Run("together in windows", func(t *testing.T) { testImages(t, parted) })
 }
 
 func testImages(t *testing.T, config string) {

@@ -94,25 +94,6 @@ func (m *gemma3Vision) batch(grid [3]int) *B.Batch {
 
 func (m *gemma3Vision) encode(o B.Ops, b *B.Batch, grid [3]int, patches B.Array) []B.Array {
 	h := o.Add(m.Patch.Forward(o, patches), o.Embed(m.Places.W, B.Index{IDs: b.Pos[0]}))
-	h = m.mean(o, m.Net.Forward(o, h))
+	h = means(o, m.Net.Forward(o, h), grid, m.pool)
 	return []B.Array{m.Out.Forward(o, m.Soft.Forward(o, h))}
-}
-
-// mean makes one row of every square of patches.
-func (m *gemma3Vision) mean(o B.Ops, h B.Array) B.Array {
-	var order []int32
-	for y := 0; y < m.side; y += m.pool {
-		for x := 0; x < m.side; x += m.pool {
-			for i := range m.pool * m.pool {
-				order = append(order, int32((y+i/m.pool)*m.side+x+i%m.pool))
-			}
-		}
-	}
-	n, d := m.pool*m.pool, m.args.D
-	all := o.MergeRows(o.Gather(h, order), n)
-	sum := o.Cols(all, 0, d)
-	for i := 1; i < n; i++ {
-		sum = o.Add(sum, o.Cols(all, i*d, (i+1)*d))
-	}
-	return o.Scale(sum, 1/float32(n))
 }

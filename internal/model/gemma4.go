@@ -34,6 +34,7 @@ type layerInputs struct {
 
 	width int     // of one layer's
 	root  float32 // of what is projected
+	pad   int32   // the token that stands for rows of images
 }
 
 type gemma4Layer struct {
@@ -117,9 +118,23 @@ func (n *layerInputs) forward(o B.Ops, b *B.Batch, h B.Array) B.Array {
 	if n == nil {
 		return B.Array{}
 	}
-	t := o.Scale(o.Embed(n.Table.W, B.Index{IDs: n.known(b.Tokens), Late: b.Late}), n.Table.Scale)
+	t := o.Scale(o.Embed(n.Table.W, B.Index{IDs: n.known(n.blank(b)), Late: b.Late}), n.Table.Scale)
 	p := n.Norm.Forward(o, o.Scale(n.Proj.Forward(o, h), n.root))
 	return o.Keep(o.Scale(o.Add(p, t), math.Sqrt2/2))
+}
+
+// blank gives tokens in which padding stands for rows of images.
+func (n *layerInputs) blank(b *B.Batch) []int32 {
+	if len(b.Media) == 0 {
+		return b.Tokens
+	}
+	tokens := slices.Clone(b.Tokens)
+	for _, m := range b.Media {
+		for _, row := range m.Rows {
+			tokens[row] = n.pad
+		}
+	}
+	return tokens
 }
 
 // value is what the input adds where the hidden state is h.

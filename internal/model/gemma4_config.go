@@ -26,6 +26,7 @@ type gemma4Args struct {
 	DoubleWide bool   `json:"use_double_wide_mlp"`        // in those
 	PerLayer   int    `json:"hidden_size_per_layer_input"`
 	PerVocab   int    `json:"vocab_size_per_layer_input"`
+	Pad        int    `json:"pad_token_id"` // stands for rows of images there
 	Cap        *float `json:"final_logit_softcapping"`
 	MoE        bool   `json:"enable_moe_block"`
 	Experts    int    `json:"num_experts"`
@@ -120,7 +121,7 @@ func (a *gemma4Args) build(cfg *config, b *Build) (Generator, error) {
 	m.Head.Tied = a.tie()
 	m.cap = capped(a.Cap)
 	if w := a.PerLayer; w > 0 {
-		m.Inputs = &layerInputs{width: w, root: float32(1 / math.Sqrt(float64(a.D))),
+		m.Inputs = &layerInputs{width: w, pad: int32(a.Pad), root: float32(1 / math.Sqrt(float64(a.D))),
 			Table: nn.Embedding{Vocab: a.PerVocab, Dim: a.Layers * w, Scale: float32(math.Sqrt(float64(w)))},
 			Proj:  nn.Lin(a.D, a.Layers*w), Norm: *nn.HeadRMS(w, float32(a.Eps))}
 	}
@@ -151,7 +152,7 @@ func (a *gemma4Args) layer(b *Build, i int, rope *B.Rope, last map[string]B.Stat
 	kEqV := a.KEqV && kind == full
 	t := nn.Attention{QKV: nn.Lin(a.D, h*hd, kv*hd, kv*hd), O: nn.Lin(h*hd, a.D), Rope: rope,
 		QNorm: nn.HeadRMS(hd, eps), KNorm: nn.HeadRMS(hd, eps), VNorm: &B.Norm{Eps: eps, Width: hd},
-		Spec: B.Attn{Heads: h, KVHeads: kv, KDim: hd, VDim: hd, Scale: 1, Window: window}}
+		Spec: B.Attn{Heads: h, KVHeads: kv, KDim: hd, VDim: hd, Scale: 1, Window: window, OneWay: kind == full}}
 	t.QKV.Least = B.Exact // scores of normalised heads that nothing scales down make much of small differences
 	if kEqV {
 		t.QKV.Outs[2] = 0
@@ -211,6 +212,8 @@ func (a *gemma4Args) check(cfg *config) error {
 		return fmt.Errorf("num_attention_heads %d is no multiple of num_global_key_value_heads %d", a.Heads, a.GlobalKV)
 	case a.PerLayer < 0 || a.PerLayer > maxSize/a.Layers:
 		return fmt.Errorf("hidden_size_per_layer_input %d is out of range for %d layers", a.PerLayer, a.Layers)
+	case a.PerLayer > 0 && (a.Pad < 0 || a.Pad >= a.PerVocab):
+		return fmt.Errorf("pad_token_id %d is outside a vocab_size_per_layer_input of %d", a.Pad, a.PerVocab)
 	case a.PerLayer > 0 && (a.PerVocab < a.Vocab || a.PerVocab > maxSize):
 		return fmt.Errorf("vocab_size_per_layer_input %d does not cover a vocab_size of %d", a.PerVocab, a.Vocab)
 	case a.MoE && (a.ExpFFN <= 0 || a.ExpFFN > maxSize):

@@ -1,7 +1,9 @@
 package model
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math"
 	"reflect"
 	"runtime/debug"
 	"slices"
@@ -213,7 +215,10 @@ func (p *inventory) field(f reflect.Value, t tagged, parent reflect.Value) {
 		p.add(&x.W, B.WeightSpec{Use: B.UseLinear, Out: []int{x.Out}, In: product(x.Window)}, t, Want{Window: x.Window, Bias: x.Bias})
 		p.jobs[len(p.jobs)-1].prepare = func(part B.Part) (B.Part, error) { return channelsFirst(part, x.Window), nil }
 	case *nn.Embedding:
-		p.add(&x.W, B.WeightSpec{Use: B.UseTable, Out: []int{x.Vocab}, In: x.Dim}, t, Want{Table: true})
+		p.add(&x.W, B.WeightSpec{Use: B.UseTable, Out: []int{x.Vocab}, In: x.Dim}, t, Want{Table: true, Planes: x.Planes, Bare: x.Planes > 0})
+		if x.Planes > 0 {
+			p.jobs[len(p.jobs)-1].prepare = asOneTable
+		}
 		if x.Rounded {
 			j := &p.jobs[len(p.jobs)-1]
 			j.fuses = true // an adapter is not touched
@@ -308,6 +313,9 @@ func (p *inventory) linear(x *nn.Linear, t tagged, parent reflect.Value) {
 	if x.Transposed {
 		p.jobs[len(p.jobs)-1].prepare = transposePart
 	}
+	if x.Square > 0 {
+		p.jobs[len(p.jobs)-1].prepare = func(part B.Part) (B.Part, error) { return rowByRow(part, x.In, x.Square) }
+	}
 }
 
 // apart reports a head that the config ties to the embedding and the folder has once more, in another way: what is
@@ -400,6 +408,45 @@ func channelsFirst(p B.Part, window []int) B.Part {
 func asRow(p B.Part) (B.Part, error) {
 	t := *p.Weight
 	t.Shape = []int{1, t.Shape[0]}
+	p.Weight = &t
+	return p, nil
+}
+
+// asOneTable makes one table of several.
+func asOneTable(p B.Part) (B.Part, error) {
+	t := *p.Weight
+	t.Shape = []int{t.Shape[0] * t.Shape[1], t.Shape[2]}
+	p.Weight = &t
+	return p, nil
+}
+
+// rowByRow gives a matrix over n rows side by side, whose stored columns are for one number of all rows after the other. Groups of
+// quantised columns do not survive that, so it has numbers.
+func rowByRow(p B.Part, cols, n int) (B.Part, error) {
+	t := *p.Weight
+	rows := t.Shape[0]
+	if !p.Scheme.None() {
+		k, err := (&B.WeightSpec{Name: t.Name, Use: B.UseLinear, Out: []int{rows}, In: cols, Count: 1, Parts: []B.Part{p}}).Stack()
+		if err != nil {
+			return p, err
+		}
+		t.DType, t.Bytes = string(quant.F32), make([]byte, 0, 4*rows*cols)
+		row := make([]float32, cols)
+		for r := range rows {
+			m, at := k.At(r)
+			m.Row(row, at)
+			for _, v := range row {
+				t.Bytes = binary.LittleEndian.AppendUint32(t.Bytes, math.Float32bits(v))
+			}
+		}
+		p = B.Part{Bias: p.Bias}
+	}
+	size := quant.DType(t.DType).Size()
+	stored := t.Bytes
+	t.Bytes, t.Release, t.Shape = make([]byte, rows*cols*size), nil, []int{rows, cols}
+	for r := range rows {
+		transposeBytes(t.Bytes[r*cols*size:][:cols*size], stored[r*cols*size:][:cols*size], cols/n, n, size)
+	}
 	p.Weight = &t
 	return p, nil
 }

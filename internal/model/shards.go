@@ -349,7 +349,7 @@ func (s *source) part(w Want) (p B.Part, file string) {
 		return p, file
 	}
 	p.Bias, _ = s.bias(w)
-	if w.Window != nil {
+	if w.Window != nil || w.Planes > 0 {
 		return p, file
 	}
 	scheme, named := s.said[w.Path]

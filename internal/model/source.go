@@ -41,6 +41,7 @@ type Want struct {
 	Flat       bool    // a vector stored in any number of dimensions
 	Conv       bool    // taps of a convolution, never quantised
 	Window     []int   // a kernel over patches, stored as [Rows, Window…] or with the first of Window last, never quantised; nil: none
+	Planes     int     // a table stored as [Planes, Rows/Planes, In], never quantised; 0: as one
 	Transposed bool    // stored as [In, Rows], never quantised
 	Bare       bool    // the tensor is called Path itself, without ".weight"
 	Perm       []int32 // stored rows in the order the layer wants them; nil: as they are
@@ -75,6 +76,9 @@ func (w *Want) shape() []int {
 	if w.Window != nil {
 		return append([]int{w.Rows}, w.Window...)
 	}
+	if w.Planes > 0 {
+		return []int{w.Planes, w.Rows / w.Planes, w.In}
+	}
 	if w.Count > 0 && w.Transposed {
 		return []int{w.Count, w.In, w.Rows * max(w.Ranks, 1)}
 	}
@@ -96,6 +100,9 @@ func (w *Want) matrix(shape []int, cols int) (rows int, ok bool) {
 	if w.Window != nil {
 		ok = len(shape) > 0 && shape[0] == w.Rows && (slices.Equal(shape[1:], w.Window) || slices.Equal(shape[1:], append(w.Window[1:len(w.Window):len(w.Window)], w.Window[0])))
 		return w.Rows, ok
+	}
+	if w.Planes > 0 {
+		return w.Rows, slices.Equal(shape, w.shape())
 	}
 	if w.Count > 0 {
 		if len(shape) != 3 || shape[0] != w.Count {

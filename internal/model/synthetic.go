@@ -127,7 +127,7 @@ func (f *formula) checkBlank(w Want) []Fault {
 
 // scheme: what the config says about the path, else its default where the columns divide into groups.
 func (f *formula) scheme(w Want) quant.Scheme {
-	if w.Vector || w.Conv || w.Window != nil {
+	if w.Vector || w.Conv || w.Window != nil || w.Planes > 0 {
 		return quant.Scheme{}
 	}
 	if s, ok := f.said[w.Path]; ok {

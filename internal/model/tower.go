@@ -79,6 +79,11 @@ type vision interface {
 	extent(grid [3]int) int
 }
 
+// centring is a tower whose processor leaves it to the model to bring pixels around 0.
+type centring interface {
+	centre(numbers []float32) []float32
+}
+
 // visionMaker reads the config's part of a tower. The language model's rows have width columns.
 type visionMaker func(cfg *config, width int) (vision, error)
 
@@ -233,6 +238,30 @@ func (t *Tower) Check(grid [3]int, numbers int) error {
 // Rows is how many tokens' places an image takes.
 func (t *Tower) Rows(grid [3]int) int { return t.net.rows(grid) }
 
+// lined is a tower between the lines of whose images tokens of text stand.
+type lined interface {
+	// line is how many rows of features a line has.
+	line(grid [3]int) int
+}
+
+// Line is how many rows of features a line of an image has, where a token that breaks lines stands between two of them, in one of
+// the places that Rows counts; 0: there are no such tokens.
+func (t *Tower) Line(grid [3]int) int {
+	if l, ok := t.net.(lined); ok {
+		return l.line(grid)
+	}
+	return 0
+}
+
+// Feature is which row of features place i of an image takes, where a line has so many (see Tower.Line); false: the token there
+// stays.
+func Feature(line, i int) (row int, ok bool) {
+	if line == 0 {
+		return i, true
+	}
+	return i - i/(line+1), i%(line+1) != line
+}
+
 // At is where row i of an image is on the three axes of positions, counted from where the image begins.
 func (t *Tower) At(grid [3]int, i int) [3]int32 { return t.net.at(grid, i) }
 
@@ -241,10 +270,13 @@ func (t *Tower) Extent(grid [3]int) int { return t.net.extent(grid) }
 
 // Encode runs a loaded tower over an image that passed Check, in a step of its own.
 func (t *Tower) Encode(be B.Backend, img *Image) (Features, error) {
-	b := t.net.batch(img.Grid)
+	b, numbers := t.net.batch(img.Grid), img.Patches
+	if c, ok := t.net.(centring); ok {
+		numbers = c.centre(numbers)
+	}
 	o := be.Begin(nil, b)
 	defer o.End()
-	all := t.net.encode(o, b, img.Grid, o.Upload(img.Patches, b.Rows(), t.Patch))
+	all := t.net.encode(o, b, img.Grid, o.Upload(numbers, b.Rows(), t.Patch))
 	for i := range all {
 		all[i] = o.Pin(all[i])
 	}
@@ -288,6 +320,29 @@ func squares(grid [3]int, side int) (row, col []int32) {
 // inLine is where row i of an image is in a language model whose positions have one axis.
 func inLine(i int) [3]int32 { return [3]int32{int32(i), int32(i), int32(i)} }
 
+// means makes one row of every square of side·side patches, which come row by row.
+func means(o B.Ops, h B.Array, grid [3]int, side int) B.Array {
+	if side == 1 {
+		return h
+	}
+	n, d := side*side, h.Cols()
+	all := o.MergeRows(o.Gather(h, inSquares(grid, side)), n)
+	sum := o.Cols(all, 0, d)
+	for i := 1; i < n; i++ {
+		sum = o.Add(sum, o.Cols(all, i*d, (i+1)*d))
+	}
+	return o.Scale(sum, 1/float32(n))
+}
+
+// inSquares lists patches, which come row by row, square by square.
+func inSquares(grid [3]int, side int) (order []int32) {
+	row, col := squares(grid, side)
+	for i := range row {
+		order = append(order, row[i]*int32(grid[2])+col[i])
+	}
+	return order
+}
+
 // outOf refuses a number of vision_config.
 func (c *config) outOf(key string, n, least, most int) {
 	if n < least || n > most {
@@ -296,10 +351,13 @@ func (c *config) outOf(key string, n, least, most int) {
 }
 
 // visionAct is the activation that vision_config names.
-func (c *config) visionAct(name string) B.ActKind {
+func (c *config) visionAct(name string) B.ActKind { return c.actNamed(visionKey+".hidden_act", name) }
+
+// actNamed is the activation that a key names.
+func (c *config) actNamed(key, name string) B.ActKind {
 	act, ok := acts[name]
 	if !ok {
-		c.fail(fmt.Errorf("%s.hidden_act %s is not supported", visionKey, regular.Quote(name)))
+		c.fail(fmt.Errorf("%s %s is not supported", key, regular.Quote(name)))
 	}
 	return act
 }

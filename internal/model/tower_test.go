@@ -65,8 +65,21 @@ func (g *seen) image(i int) *model.Image {
 	grid := g.Images[i].Grid
 	n := grid[0] * grid[1] * grid[2] * g.Columns
 	img := &model.Image{Grid: grid, Patches: make([]float32, n)}
-	quant.Floats(img.Patches, quant.F32, model.Fill(fmt.Sprintf("patches.%d", i), g.Seed, n, 0, 1))
+	base, amp := 0.0, 1.0
+	if g.typ() == "gemma4" { // which brings pixels around 0 itself
+		base, amp = 0.5, 0.5
+	}
+	quant.Floats(img.Patches, quant.F32, model.Fill(fmt.Sprintf("patches.%d", i), g.Seed, n, base, amp))
 	return img
+}
+
+// typ is the model_type.
+func (g *seen) typ() string {
+	var head struct {
+		Type string `json:"model_type"`
+	}
+	_ = json.Unmarshal(g.Config, &head)
+	return head.Type
 }
 
 // sight is a loaded model with its tower and the features of the golden's images.
@@ -149,11 +162,20 @@ func (g *seen) place(s *sight, b *backend.Batch) {
 		from := max(start, img.At)
 		to := min(start+n, img.At+s.tower.Rows(img.Grid))
 		if from < to {
-			in := backend.Insert{Features: s.all[i].Rows, Deep: s.all[i].Deep, From: from - img.At}
+			in, line := backend.Insert{Features: s.all[i].Rows, Deep: s.all[i].Deep}, s.tower.Line(img.Grid)
 			for at := from; at < to; at++ {
+				feature, ok := model.Feature(line, at-img.At)
+				if !ok {
+					continue
+				}
+				if len(in.Rows) == 0 {
+					in.From = feature
+				}
 				in.Rows = append(in.Rows, int32(at-start))
 			}
-			b.Media = append(b.Media, in)
+			if len(in.Rows) > 0 {
+				b.Media = append(b.Media, in)
+			}
 			if s.tower.Together {
 				b.Spans[0].Both = append(b.Spans[0].Both, backend.Range{From: from, To: to})
 			}
@@ -278,12 +300,24 @@ func (g *seen) mlx(t *testing.T, folder fstest.MapFS) fstest.MapFS {
 		if strings.HasPrefix(x.Name, "lm_head.") {
 			x.Name = "language_model." + x.Name
 		}
+		x.Name = strings.Replace(x.Name, "model.multi_modal_projector.", "multi_modal_projector.", 1)
+		x.Name = strings.Replace(x.Name, "model.embed_vision.", "embed_vision.", 1)
+		if g.typ() == "mistral3" || g.typ() == "llava" {
+			x.Name = strings.Replace(x.Name, "model.vision_tower.", "vision_tower.vision_model.", 1)
+		}
 		if len(x.Shape) > 3 {
 			x = channelsLast(x)
 		}
 		tensors = append(tensors, x)
 	}
 	return with(maps.Clone(folder), "model.safetensors", pack(t, tensors))
+}
+
+// named is the golden with the type that MLX's folders have.
+func (g *seen) named() *seen {
+	other := *g
+	other.Config = []byte(strings.Replace(string(g.Config), `"model_type": "llava"`, `"model_type": "pixtral"`, 1))
+	return &other
 }
 
 // channelsLast moves the second dimension behind the others.
@@ -310,7 +344,7 @@ func TestTowerLayouts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g, opts := loadSeen(t, name), backend.Options{Precision: backend.Float32, Threads: 2}
 			one, two := cpu.New(), cpu.New()
-			hf, mlx := g.see(t, g.folder(t), one, opts), g.see(t, g.mlx(t, g.folder(t)), two, opts)
+			hf, mlx := g.see(t, g.folder(t), one, opts), g.named().see(t, g.mlx(t, g.folder(t)), two, opts)
 			for i := range g.Images {
 				a, b := numbers(t, one, hf.all[i]), numbers(t, two, mlx.all[i])
 				for n := range a {
@@ -328,7 +362,7 @@ func TestTowerLayouts(t *testing.T) {
 
 // TestTowerQuantized: a tower whose matrices are quantised as in published folders is the one of the numbers that they stand for.
 func TestTowerQuantized(t *testing.T) {
-	for _, name := range []string{"qwen3_vl", "lfm2_vl", "idefics3"} {
+	for _, name := range []string{"qwen3_vl", "lfm2_vl", "idefics3", "gemma4", "gemma4-both", "mistral3", "llava-pixtral"} {
 		t.Run(name, func(t *testing.T) { loadSeen(t, name).quantized(t) })
 	}
 }
@@ -457,6 +491,9 @@ func TestTowerConfigs(t *testing.T) {
 	for _, tc := range []struct{ golden, key, value string }{
 		{"qwen3_vl", "depth", "0"}, {"qwen3_vl", "num_heads", "3"}, {"qwen3_vl", "out_hidden_size", "32"}, {"qwen3_vl", "deepstack_visual_indexes", "[0, 7]"},
 		{"qwen3_vl", "hidden_act", `"mish"`}, {"qwen3_vl", "patch_size", `"large"`}, {"qwen3_vl", "spatial_merge_size", "-1"}, {"qwen3_vl", "rope_parameters", `{"rope_theta": 0}`},
+		{"gemma4", "head_dim", "30"}, {"gemma4", "num_key_value_heads", "3"}, {"gemma4", "pooling_kernel_size", "0"}, {"gemma4", "position_embedding_size", "0"},
+		{"gemma4", "hidden_activation", `"mish"`}, {"gemma4", "rope_parameters", `{"rope_theta": 0.5}`}, {"mistral3", "num_attention_heads", "3"},
+		{"mistral3", "head_dim", "16"}, {"mistral3", "patch_size", "[4, 4]"}, {"mistral3", "hidden_act", `"mish"`}, {"mistral3", "num_channels", "0"},
 		{"qwen2_5_vl", "window_size", "1"}, {"qwen2_5_vl", "intermediate_size", "-3"}, {"qwen2_vl", "embed_dim", "70000000"},
 		{"lfm2_vl", "/projector_hidden_act", `"mish"`}, {"lfm2_vl", "/downsample_factor", "0"}, {"lfm2_vl", "/projector_hidden_size", "-1"}, {"smolvlm", "/scale_factor", "17"},
 		{"gemma3", "/mm_tokens_per_image", "5"}, {"gemma3", "image_size", "3"}, {"gemma3", "layer_norm_eps", "0"}, {"lfm2_vl", "num_patches", "50"}, {"lfm2_vl", "num_patches", "0"}, {"lfm2_vl", "hidden_act", `"mish"`},
@@ -475,9 +512,32 @@ func TestTowerConfigs(t *testing.T) {
 	}
 }
 
+// TestTowerJoins: nor is what joins a tower to the language model taken as it comes.
+func TestTowerJoins(t *testing.T) {
+	for _, tc := range []struct{ golden, key, value string }{
+		{"mistral3", "vision_feature_layer", "4"}, {"mistral3", "vision_feature_layer", "[0, 1]"}, {"mistral3", "vision_feature_layer", `"last"`},
+		{"mistral3", "spatial_merge_size", "0"}, {"mistral3", "projector_hidden_act", `"mish"`}, {"llava-pixtral", "vision_feature_select_strategy", `"default"`},
+		{"llava-pixtral", "vision_feature_layer", "[]"},
+	} {
+		g := loadSeen(t, tc.golden)
+		m := mutation{Key: tc.key, Value: []byte(tc.value)}
+		_, err := model.Synthetic{Config: m.apply(t, g.Config), Type: quant.F32}.Tower()
+		if err == nil || !strings.Contains(err.Error(), tc.key) {
+			t.Errorf("%s, %s %s: got %v", tc.golden, tc.key, tc.value, err)
+		}
+	}
+	for _, tc := range []struct{ golden, from, to string }{{"llava-pixtral", `"model_type": "pixtral"`, `"model_type": "clip_vision_model"`},
+		{"gemma4", `"model_type": "gemma4"`, `"model_type": "gemma4_unified"`}} {
+		cfg := strings.Replace(string(loadSeen(t, tc.golden).Config), tc.from, tc.to, 1)
+		if v, err := (model.Synthetic{Config: []byte(cfg), Type: quant.F32}).Tower(); v != nil || err != nil {
+			t.Errorf("%s as %s has %v: %v", tc.golden, tc.to, v, err)
+		}
+	}
+}
+
 // FuzzTowerConfig: a tower of any config is declared, or refused, with bounded work.
 func FuzzTowerConfig(f *testing.F) {
-	for _, name := range []string{"qwen3_vl", "qwen2_vl", "qwen2_5_vl", "qwen3_5", "gemma3", "lfm2_vl", "lfm2_vl-bare", "idefics3", "smolvlm"} {
+	for _, name := range []string{"qwen3_vl", "qwen2_vl", "qwen2_5_vl", "qwen3_5", "gemma3", "lfm2_vl", "lfm2_vl-bare", "idefics3", "smolvlm", "gemma4", "mistral3", "llava-pixtral"} {
 		b, err := os.ReadFile(filepath.Join("testdata", "vision", name+".json"))
 		if err != nil {
 			f.Fatal(err)

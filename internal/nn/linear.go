@@ -13,11 +13,13 @@ type Linear struct {
 	Perm  [][]int32 // per stored tensor: its rows in the order the layer wants them; short or nil: as they are
 	// Transposed: the checkpoint has the one part as [In, Out].
 	Transposed bool
-	Bias       bool        // every part must have a bias; otherwise a part has one if the checkpoint does
-	Least      B.Precision // of activations, whatever the model's: see backend.WeightSpec
-	Tied       Tie         // for a tag with tied=: what the config says
-	Extra      *Row        // bias of a head whose matrix is the embedding table; nil: none
-	W          B.Weight
+	// Square: the input are so many rows side by side, and the checkpoint has the columns for one number of all of them together.
+	Square int
+	Bias   bool        // every part must have a bias; otherwise a part has one if the checkpoint does
+	Least  B.Precision // of activations, whatever the model's: see backend.WeightSpec
+	Tied   Tie         // for a tag with tied=: what the config says
+	Extra  *Row        // bias of a head whose matrix is the embedding table; nil: none
+	W      B.Weight
 }
 
 // Tie says whether a vocabulary head is the embedding table.
@@ -72,6 +74,7 @@ type Embedding struct {
 	Vocab, Dim int
 	Scale      float32 // multiplies the rows; 0: none
 	Rounded    bool    // Scale is rounded to the type of the stored table
+	Planes     int     // it is stored as so many tables one behind the other, under its bare name; 0: as one
 	W          B.Weight
 }
 

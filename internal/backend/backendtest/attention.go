@@ -55,6 +55,8 @@ func attnCases() []attnCase {
 		{name: "one head", spec: with(func(a *B.Attn) { a.Heads, a.KVHeads = 1, 1 }), spans: mixed[:1], rounded: true},
 		{name: "shared", spec: one, spans: mixed, shared: true, rounded: true},
 		{name: "two-way", spec: one, spans: []B.Span{{Len: 40, Start: 30}, {Len: 3}}, both: true, rounded: true},
+		{name: "one-way", spec: with(func(a *B.Attn) { a.OneWay = true }), spans: []B.Span{{Len: 40, Start: 30}, {Len: 3}}, both: true, rounded: true},
+		{name: "two-way window", spec: with(func(a *B.Attn) { a.Window = 12 }), spans: []B.Span{{Len: 40, Start: 30}, {Len: 3}}, both: true, rounded: true},
 	}
 }
 

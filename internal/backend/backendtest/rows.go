@@ -57,6 +57,9 @@ func (c Config) rowOps(t *testing.T) {
 		above := &B.Activation{Kind: B.AboveMean, A: 0.4}
 		got, want = c.both(t, a, b, n, func(o B.Ops, a, _ B.Array) B.Array { return o.Act(a, above) })
 		near(t, "Act above the mean", got, want, eps(2), 64*c.Eps)
+		bounds := &B.Activation{Kind: B.Clamp, A: -0.7, B: 0.4}
+		got, want = c.both(t, a, b, n, func(o B.Ops, a, _ B.Array) B.Array { return o.Act(a, bounds) })
+		near(t, "Act between bounds", got, want, eps(1), 0)
 		got, want = c.both(t, a, b, n, func(o B.Ops, a, b B.Array) B.Array { return o.ScaleLike(a, b) })
 		near(t, "ScaleLike", got, want, eps(64), 1e-30)
 		streams := &B.Mix{In: 3, Out: 2, Plus: 0.5}

@@ -18,6 +18,13 @@ func activate(kind backend.ActKind, a float32, y, x []float32) {
 	}
 }
 
+// clamp is activate for the kind that has two bounds.
+func clamp(low, high float32, y, x []float32) {
+	for i, v := range x {
+		y[i] = min(max(v, low), high)
+	}
+}
+
 // xielu is activate for the kind that has more than one parameter.
 func xielu(a *backend.Activation, y, x []float32) {
 	for i, v := range x {

@@ -192,7 +192,7 @@ func (j *attnJob) sees(r int) (sp *backend.Span, lo, hi int) {
 	if j.spec.Both {
 		hi = start + sp.Len
 	}
-	for _, b := range sp.Both {
+	for _, b := range j.both(sp) {
 		if from, to := b.From-sp.Start+start, b.To-sp.Start+start; from <= i && i < to {
 			hi = max(hi, to)
 		}
@@ -207,6 +207,14 @@ func (j *attnJob) sees(r int) (sp *backend.Span, lo, hi int) {
 		}
 	}
 	return sp, lo, hi
+}
+
+// both are the ranges of a span whose tokens see each other here.
+func (j *attnJob) both(sp *backend.Span) []backend.Range {
+	if j.spec.OneWay {
+		return nil
+	}
+	return sp.Both
 }
 
 func (j *attnJob) run(worker, from, to int) {

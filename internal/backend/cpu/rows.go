@@ -84,6 +84,8 @@ func (j *rowJob) row(r int) {
 			xielu(j.act, j.dst.row(r), j.a.row(r))
 		case backend.AboveMean:
 			aboveMean(j.act.A, j.dst.row(r), j.a.row(r))
+		case backend.Clamp:
+			clamp(j.act.A, j.act.B, j.dst.row(r), j.a.row(r))
 		default:
 			activate(j.act.Kind, j.act.A, j.dst.row(r), j.a.row(r))
 		}

@@ -71,6 +71,8 @@ func (s *scope) Act(x B.Array, a *B.Activation) B.Array {
 		switch a.Kind {
 		case B.AboveMean:
 			return l.aboveMean(a.A, l.cast(in.h, f32))
+		case B.Clamp:
+			return s.is(l.bin(fnMinimum, l.bin(fnMaximum, l.cast(in.h, f32), l.num(a.A)), l.num(a.B)))
 		case B.XIELU:
 			return l.xielu(a, l.cast(in.h, f32))
 		}

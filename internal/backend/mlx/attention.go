@@ -23,6 +23,7 @@ type maskKey struct {
 	span         *B.Span
 	rows, window int
 	chunks, both bool
+	ranges       bool // those of the span count
 	first, from  int
 }
 
@@ -137,7 +138,8 @@ func (s *scope) tile(a *B.Attn, keys int) int {
 // see narrows the keys to those that any query sees, and decides on the mask.
 func (s *scope) see(a *B.Attn, p *part) {
 	first, last := p.index[0], p.index[len(p.index)-1]
-	if !a.Both && len(p.span.Both) == 0 {
+	ranges := len(p.span.Both) > 0 && !a.OneWay
+	if !a.Both && !ranges {
 		p.to = last + 1
 		switch {
 		case a.Chunks:
@@ -153,7 +155,7 @@ func (s *scope) see(a *B.Attn, p *part) {
 		whole = last-p.from < a.Window
 	}
 	switch {
-	case !whole || len(p.span.Both) > 0:
+	case !whole || ranges:
 	case a.Both && (a.Window == 0 || p.to-p.from <= a.Window):
 		return
 	case a.Both:
@@ -163,7 +165,7 @@ func (s *scope) see(a *B.Attn, p *part) {
 		p.causal = true
 		return
 	}
-	key := maskKey{p.span, len(p.rows), a.Window, a.Chunks, a.Both, first, p.from}
+	key := maskKey{p.span, len(p.rows), a.Window, a.Chunks, a.Both, ranges, first, p.from}
 	if m, ok := s.masks[key]; ok {
 		p.mask = m
 		return
@@ -189,6 +191,8 @@ func visible(a *B.Attn, sp *B.Span, i, j int) bool {
 		return false
 	case j <= i || a.Both:
 		return true
+	case a.OneWay:
+		return false
 	}
 	for _, r := range sp.Both {
 		if r.From <= i && i < r.To && r.From <= j && j < r.To {

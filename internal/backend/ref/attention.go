@@ -52,6 +52,9 @@ func visible(a *B.Attn, sp *B.Span, i, j int) bool {
 	if j <= i || a.Both {
 		return true
 	}
+	if a.OneWay {
+		return false
+	}
 	for _, r := range sp.Both {
 		if r.From <= i && i < r.To && r.From <= j && j < r.To {
 			return true

@@ -236,6 +236,8 @@ func (s *scope) Act(x B.Array, a *B.Activation) B.Array {
 	}
 	return s.each(x, func(v float64) float64 {
 		switch {
+		case a.Kind == B.Clamp:
+			return min(max(v, float64(a.A)), float64(a.B))
 		case a.Kind != B.XIELU:
 			return act(a.Kind, a.A, v)
 		case v > 0:
