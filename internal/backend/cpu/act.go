@@ -9,8 +9,12 @@ import (
 
 // activate writes y = act(x): in float64, rounded once.
 func activate(kind backend.ActKind, a float32, y, x []float32) {
-	if kind == backend.GeluErf {
-		geluErf(y, x)
+	switch kind {
+	case backend.GeluErf:
+		gelu(kind, &normalTable, y, x)
+		return
+	case backend.GeluTanh:
+		gelu(kind, &nearNormalTable, y, x)
 		return
 	}
 	for i, v := range x {
@@ -73,6 +77,10 @@ func gate(s *backend.GLU, y, g, x []float32) {
 		kernel.SigmoidMul(y, g, x)
 		return
 	}
+	if s.Act == backend.GeluTanh && s.Limit == 0 && !s.UpPlus1 && len(g) == len(x) {
+		geluMul(y, g, x)
+		return
+	}
 	each := len(x) / len(g) // columns with one gate
 	for i, v := range x {
 		u := g[i/each]
@@ -94,9 +102,12 @@ func gate(s *backend.GLU, y, g, x []float32) {
 // Steps of the normal distribution's table per unit, and where it begins and ends.
 const normalSteps, normalFrom, normalTo = 64, -4, 6
 
-// normalTable holds Φ and its derivative, times the width of a step, at every step. Cubics between them have as many right
-// digits as a float32, at either end too: further down they would not.
-var normalTable = func() (t [normalSteps*(normalTo-normalFrom) + 1][2]float64) {
+// stepped is a function from 0 to 1 and its derivative, times the width of a step, at every step. Cubics between them have as many
+// right digits as a float32, at either end too: further down they would not.
+type stepped [normalSteps*(normalTo-normalFrom) + 1][2]float64
+
+// normalTable holds Φ.
+var normalTable = func() (t stepped) {
 	for i := range t {
 		x := float64(i)/normalSteps + normalFrom
 		t[i] = [2]float64{math.Erfc(-x/math.Sqrt2) / 2, math.Exp(-x*x/2) / math.Sqrt(2*math.Pi) / normalSteps}
@@ -104,19 +115,46 @@ var normalTable = func() (t [normalSteps*(normalTo-normalFrom) + 1][2]float64) {
 	return t
 }()
 
-// geluErf writes y = x·Φ(x), six times as fast as by math.Erf.
-func geluErf(y, x []float32) {
+// nearNormalTable holds what GeluTanh has in the place of Φ.
+var nearNormalTable = func() (t stepped) {
+	for i := range t {
+		x := float64(i)/normalSteps + normalFrom
+		u := 2 * math.Sqrt(2/math.Pi) * (x + 0.044715*x*x*x)
+		s := 1 / (1 + math.Exp(-u))
+		t[i] = [2]float64{s, s * (1 - s) * 2 * math.Sqrt(2/math.Pi) * (1 + 3*0.044715*x*x) / normalSteps}
+	}
+	return t
+}()
+
+// gelu writes y = x·Φ(x), six times as fast as by math.Erf or math.Tanh.
+func gelu(kind backend.ActKind, t *stepped, y, x []float32) {
 	for i, v := range x {
 		if !(v > normalFrom && v < normalTo) {
-			y[i] = float32(act(backend.GeluErf, 0, float64(v)))
+			y[i] = float32(act(kind, 0, float64(v)))
 			continue
 		}
-		at := (float64(v) - normalFrom) * normalSteps
-		n := int(at)
-		f := at - float64(n)
-		a, b := &normalTable[n], &normalTable[n+1]
-		d := b[0] - a[0]
-		phi := a[0] + f*(a[1]+f*(3*d-2*a[1]-b[1]+f*(a[1]+b[1]-2*d)))
-		y[i] = float32(float64(v) * phi)
+		y[i] = float32(float64(v) * t.at(v))
 	}
+}
+
+// geluMul writes y = gelu(g)·x by tanh, as gate has it.
+func geluMul(y, g, x []float32) {
+	for i, u := range g {
+		v := x[i]
+		if u > normalFrom && u < normalTo {
+			y[i] = float32(float64(u)*nearNormalTable.at(u)) * v
+			continue
+		}
+		y[i] = float32(act(backend.GeluTanh, 0, float64(u))) * v
+	}
+}
+
+// at is the function between steps.
+func (t *stepped) at(x float32) float64 {
+	at := (float64(x) - normalFrom) * normalSteps
+	n := int(at)
+	f := at - float64(n)
+	a, b := &t[n], &t[n+1]
+	d := b[0] - a[0]
+	return a[0] + f*(a[1]+f*(3*d-2*a[1]-b[1]+f*(a[1]+b[1]-2*d)))
 }

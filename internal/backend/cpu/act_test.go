@@ -7,23 +7,32 @@ import (
 	"hearth/internal/backend"
 )
 
-// TestGeluErf compares the table with the formula, ends and beyond included.
-func TestGeluErf(t *testing.T) {
+// TestGelu compares the tables with the formulas, ends and beyond included.
+func TestGelu(t *testing.T) {
+	t.Run("erf", func(t *testing.T) {
+		testGelu(t, backend.GeluErf, func(x float64) float64 { return 0.5 * x * (1 + math.Erf(x/math.Sqrt2)) })
+	})
+	t.Run("tanh", func(t *testing.T) {
+		testGelu(t, backend.GeluTanh, func(x float64) float64 { return x / (1 + math.Exp(-2*math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x))) })
+	})
+}
+
+func testGelu(t *testing.T, kind backend.ActKind, formula func(float64) float64) {
 	var x []float32
 	for v := float32(-7); v <= 7; v += 1.0 / 1024 {
 		x = append(x, v, math.Nextafter32(v, 8))
 	}
 	x = append(x, 0, float32(math.Copysign(0, -1)), 1e30, -1e30, float32(math.Inf(1)), 1e-30)
 	y := make([]float32, len(x))
-	activate(backend.GeluErf, 0, y, x)
+	activate(kind, 0, y, x)
 	for i, v := range x {
-		want := 0.5 * float64(v) * (1 + math.Erf(float64(v)/math.Sqrt2))
+		want := formula(float64(v))
 		if d := math.Abs(float64(y[i]) - want); d > 1.3e-7*math.Abs(want)+1e-15 {
 			t.Errorf("gelu(%g) = %g, want %g", v, y[i], want)
 		}
 	}
 	if y := []float32{float32(math.NaN())}; true {
-		if activate(backend.GeluErf, 0, y, y); y[0] == y[0] {
+		if activate(kind, 0, y, y); y[0] == y[0] {
 			t.Error("gelu(NaN) is a number")
 		}
 	}
