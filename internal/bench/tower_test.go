@@ -17,8 +17,8 @@ const seeing2B = `{"model_type":"qwen3_vl","text_config":{"hidden_size":2048},"v
 "num_heads":16,"patch_size":16,"spatial_merge_size":2,"temporal_patch_size":2,"out_hidden_size":2048,"num_position_embeddings":2304,
 "deepstack_visual_indexes":[5,11,17],"hidden_act":"gelu_pytorch_tanh"}}`
 
-// BenchmarkTower is what a tower takes for an image, and what share that is of what the processor's multiplications allow, measured
-// before and after. Run it with -benchtime 1x and up.
+// BenchmarkTower is what a tower takes for an image, and what share that is of what the processor's multiplications allow,
+// measured before and after. Run it with -benchtime 1x and up.
 func BenchmarkTower(b *testing.B) {
 	for _, side := range []int{32, 64} { // of the image, in patches
 		b.Run(fmt.Sprintf("%d", side*side), func(b *testing.B) { benchTower(b, side) })

@@ -60,7 +60,13 @@ func fitting(p *vision.Processor, t *model.Tower) error {
 			if err := t.Check(tile.Grid, n*p.PatchLen()); err != nil {
 				return fmt.Errorf("its image processor and its tower do not fit: %w", err)
 			}
-			if rows := t.Rows(tile.Grid); rows != tile.Positions {
+			rows := 0 // without tokens between lines, which are not the picture's
+			for i := range t.Rows(tile.Grid) {
+				if _, ok := model.Feature(t.Line(tile.Grid), i); ok {
+					rows++
+				}
+			}
+			if rows != tile.Positions {
 				return fmt.Errorf("its image processor and its tower do not fit: an image of %v patches takes %d or %d tokens", tile.Grid, tile.Positions, rows)
 			}
 		}

@@ -420,8 +420,8 @@ func asOneTable(p B.Part) (B.Part, error) {
 	return p, nil
 }
 
-// rowByRow gives a matrix over n rows side by side, whose stored columns are for one number of all rows after the other. Groups of
-// quantised columns do not survive that, so it has numbers.
+// rowByRow gives a matrix over n rows side by side, whose stored columns are for one number of all rows after the other. Groups
+// of quantised columns do not survive that, so it has numbers.
 func rowByRow(p B.Part, cols, n int) (B.Part, error) {
 	t := *p.Weight
 	rows := t.Shape[0]

@@ -45,8 +45,8 @@ type pixtralJoinArgs struct {
 }
 
 // pixtralVision sees as Pixtral does: patches of an image of any shape, whose places turn heads and are not learned, see each
-// other. What a layer holds, or some of them side by side, becomes rows; mistral3 makes one of a square of patches before. A line of
-// rows ends with a token of text.
+// other. What a layer holds, or some of them side by side, becomes rows; mistral3 makes one of a square of patches before. A line
+// of rows ends with a token of text.
 type pixtralVision struct {
 	args  pixtralVisionArgs
 	width int

@@ -102,8 +102,8 @@ func gate(s *backend.GLU, y, g, x []float32) {
 // Steps of the normal distribution's table per unit, and where it begins and ends.
 const normalSteps, normalFrom, normalTo = 64, -4, 6
 
-// stepped is a function from 0 to 1 and its derivative, times the width of a step, at every step. Cubics between them have as many
-// right digits as a float32, at either end too: further down they would not.
+// stepped is a function from 0 to 1 and its derivative, times the width of a step, at every step. Cubics between them have as
+// many right digits as a float32, at either end too: further down they would not.
 type stepped [normalSteps*(normalTo-normalFrom) + 1][2]float64
 
 // normalTable holds Φ.
