@@ -151,17 +151,24 @@ type Media struct {
 	Kind          MediaKind
 	Type          string // media type, as its first bytes or else the client says; "" not known
 	Name          string // its title or file name, or how it is called where it is; "" not known
-	By            string // what the client sent in place of its bytes: "URL" or "file id"; "" it sent them
+	By            string // what the client sent in place of its bytes: ByURL, ByID or "": it sent them
 	Bytes         int
 	Width, Height int // pixels of an image; 0: not known
 
 	Base64 []byte // an image as the client sent it, valid base64, part of the request's body; nil: By says what came instead
 	File   []byte // an image that was fetched, in place of Base64
+	URL    string // of http or https, where an image is that the client did not send
 	Detail string // how closely an image is to be looked at: "low", "high", "auto" or ""
 
 	Path    string // where in the client's JSON it stands, for errors
 	Refusal string // what the error says where such parts are refused
 }
+
+// What a client sends in place of a file.
+const (
+	ByURL = "URL"
+	ByID  = "file id"
+)
 
 // MediaKind is what a file is to who looks at it.
 type MediaKind string

@@ -29,9 +29,12 @@ func MediaType(s string) string {
 	return s
 }
 
-// Link fills in m for a file that only a URL leads to, which nobody follows: it is named by the end of the URL's path.
+// Link fills in m for a file that only a URL leads to: it is named by the end of the URL's path.
 func Link(m *chat.Media, to string) {
-	m.By = "URL"
+	m.By = chat.ByURL
+	if m.Kind == chat.Image && isWeb(to) {
+		m.URL = to
+	}
 	if hasDataScheme(to) {
 		return // its end names nothing
 	}
@@ -52,14 +55,14 @@ func Link(m *chat.Media, to string) {
 
 // Stored fills in m for a file that some server has under an id.
 func Stored(m *chat.Media, id string) {
-	m.By = "file id"
+	m.By = chat.ByID
 	if m.Name == "" {
 		m.Name = MediaName(id)
 	}
 }
 
 // Base64 fills in m by the file whose bytes v has in base64, standard and with or without padding. They are checked, counted
-// and looked into, not kept.
+// and looked into; an image keeps them as they stand in the body.
 func (d *Decoder) Base64(m *chat.Media, v Value) {
 	d.fill(m, v, d.chars(v), "is not valid base64: %v")
 }
@@ -99,11 +102,27 @@ func (d *Decoder) URL(m *chat.Media, v Value) (mediaType string, data bool) {
 		return d.DataURL(m, v), true
 	}
 	to := d.String(v)
-	if scheme, _, ok := strings.Cut(strings.ToLower(to), "://"); !ok || scheme != "http" && scheme != "https" {
+	if !isWeb(to) {
 		d.Fail(v, "must be a URL that begins with data:, http:// or https://, got %s", Quote(to))
 	}
 	Link(m, to)
 	return "", false
+}
+
+// isWeb tells whether a text begins as a URL of http or https.
+func isWeb(to string) bool {
+	scheme, _, ok := strings.Cut(to[:min(len(to), len("https://"))], "://")
+	return ok && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))
+}
+
+// LinkOrData is URL for what was sent without a person's choice: whatever it is, it is no error.
+func LinkOrData(m *chat.Media, v Value) {
+	own, data := Decoder{}, *m
+	if v.Kind() == String && own.IsData(v) && own.DataURL(&data, v) != "" && own.Err() == nil {
+		*m = data
+		return
+	}
+	Link(m, own.OptString(v))
 }
 
 func (d *Decoder) fill(m *chat.Media, v Value, text []byte, problem string) {
@@ -121,6 +140,9 @@ func (d *Decoder) fill(m *chat.Media, v Value, text []byte, problem string) {
 		m.Type = mediaType
 	}
 	m.Width, m.Height = width, height
+	if m.Kind == chat.Image {
+		m.Base64 = text
+	}
 }
 
 // chars are the bytes of a required string: those of the body, unless some are escaped.

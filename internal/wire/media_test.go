@@ -168,11 +168,14 @@ func TestURL(t *testing.T) {
 	for url, want := range map[string]chat.Media{
 		"data:image/png;base64,AAAA":   {Type: "image/png", Bytes: 3},
 		"DATA:image/png;base64,AAAA":   {Type: "image/png", Bytes: 3},
-		"https://example.com/a/b.png":  {By: "URL", Name: "b.png"},
-		"HTTP://example.com/b.png?x=1": {By: "URL", Name: "b.png"},
+		"https://example.com/a/b.png":  {By: "URL", Name: "b.png", URL: "https://example.com/a/b.png"},
+		"HTTP://example.com/b.png?x=1": {By: "URL", Name: "b.png", URL: "HTTP://example.com/b.png?x=1"},
 	} {
 		v, _ := Parse([]byte(`"` + url + `"`))
-		d, m := &Decoder{}, &chat.Media{}
+		d, m := &Decoder{}, &chat.Media{Kind: chat.Image}
+		if want.Kind = chat.Image; want.By == "" {
+			want.Base64 = []byte("AAAA")
+		}
 		media, data := d.URL(m, v)
 		if d.Err() != nil || !reflect.DeepEqual(*m, want) || data != (want.By == "") || media != want.Type {
 			t.Errorf("%s: %s, %t, %+v, %v", url, media, data, m, d.Err())

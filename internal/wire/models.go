@@ -56,7 +56,7 @@ func newModelObject(m chat.Model) modelObject {
 		ID: m.ID, Type: "model", Object: "model", DisplayName: m.ID, OwnedBy: "hearth", Lifecycle: "active",
 		CreatedAt: created.Format(time.RFC3339), Created: created.Unix(),
 		MaxInput: m.Context, MaxTokens: m.Output, ContextLength: m.Context, ContextWindow: m.Context, MaxModelLen: m.Context,
-		Modality: "text", Quant: m.Quant, Parser: m.Parser, Description: m.Description, Kind: cmp.Or(string(m.Kind), "chat"),
+		Modality: modality(m), Quant: m.Quant, Parser: m.Parser, Description: m.Description, Kind: cmp.Or(string(m.Kind), "chat"),
 	}
 	if m.Thinking {
 		o.Reasoning = m.Parser
@@ -65,6 +65,14 @@ func newModelObject(m chat.Model) modelObject {
 		o.Capabilities = capabilities(m)
 	}
 	return o
+}
+
+// modality is what a model takes in.
+func modality(m chat.Model) string {
+	if m.Sees {
+		return "text+image"
+	}
+	return "text"
 }
 
 // capabilities are what a model does, in Ollama's words.
@@ -80,6 +88,9 @@ func capabilities(m chat.Model) []string {
 	all := []string{"completion", "chat"}
 	if m.Tools {
 		all = append(all, "tools")
+	}
+	if m.Sees {
+		all = append(all, "vision")
 	}
 	if m.Thinking {
 		all = append(all, "thinking")

@@ -132,7 +132,14 @@ func (o Options) Count(w http.ResponseWriter, r *http.Request, req *chat.Request
 	n := 0
 	gen, err := o.Models.Open(chat.WithKeepAlive(r.Context(), req.KeepAlive), req.Model)
 	if err == nil {
-		InfoFrom(r.Context()).Served = gen.Model().ID
+		m := gen.Model()
+		InfoFrom(r.Context()).Served = m.ID
+		images, bad := o.files(r.Context(), m, req)
+		defer images.forget()
+		if bad != nil {
+			fail(w, r, bad)
+			return
+		}
 		n, err = gen.Count(r.Context(), req)
 	}
 	if err != nil {
@@ -230,10 +237,18 @@ func (o Options) feed(ctx context.Context, req *chat.Request, enc Encoder, yield
 		info.Model = m.ID
 	}
 	enc.Begin(m)
+	images, bad := o.files(ctx, m, req)
+	defer images.forget()
+	if bad != nil {
+		return bad
+	}
 	events, err := gen.Generate(ctx, req)
 	info.Prompt = time.Since(began) - info.Load
-	if o.Queued != nil {
-		o.Queued()
+	if again := o.Again || req.MCP != nil; err != nil || !again || len(images.all) == 0 {
+		images.forget()
+		if o.Queued != nil {
+			o.Queued()
+		}
 	}
 	if err != nil {
 		return asError(ctx, err)
@@ -289,6 +304,9 @@ func (o Options) feed(ctx context.Context, req *chat.Request, enc Encoder, yield
 func addUsage(sum, u *chat.Usage) {
 	if u == nil {
 		return
+	}
+	if u.Images != nil {
+		sum.Images = u.Images
 	}
 	sum.Disk, sum.Added, sum.Limit, sum.Dropped = u.Disk, u.Added, u.Limit, u.Dropped
 	sum.Prompt, sum.Cached, sum.Hit, sum.Common, sum.Parted, sum.Spliced = u.Prompt, u.Cached, u.Hit, u.Common, u.Parted, u.Spliced

@@ -63,6 +63,10 @@ type Options struct {
 	Interval int
 	// Queued, if set, is called once the prompt of a reply is made, or cannot be: the body is no longer needed.
 	Queued func()
+	// Again says that prompts are made of the request's messages after that too: then its images are kept, and with them its body.
+	Again bool
+	// Fetch, if set, gets the images that requests have URLs of.
+	Fetch Fetcher
 	// Decided, if set, is called once a reply has begun whose request asks to be explained.
 	Decided func(ctx context.Context, u *chat.Usage)
 	// Seen, if set, is called for every request that was decoded.

@@ -64,8 +64,8 @@ func (d *decoder) input(parts *wire.Parts, b wire.Value) {
 	}
 }
 
-// image reads an image for what is known of it: whether the model sees, and what becomes of the image if not, is decided
-// where the model is known. Nothing is fetched. In the result of a tool the source may be any: no person chose to send that,
+// image reads an image: whether the model sees, and what becomes of the image if not, is decided where the model is known, and
+// so is whether a URL is followed. In the result of a tool the source may be any: no person chose to send that,
 // and it stays in the conversation for good.
 func (d *decoder) image(parts *wire.Parts, source wire.Value) {
 	if !d.Want(source, wire.Object) {
@@ -93,7 +93,8 @@ func (d *decoder) image(parts *wire.Parts, source wire.Value) {
 func (d *decoder) elsewhere(m *chat.Media, source wire.Value, kind string) {
 	switch {
 	case kind == "url" && d.inResult:
-		wire.Link(m, d.OptString(source.Get("url")))
+		d.OptString(source.Get("url"))
+		wire.LinkOrData(m, source.Get("url"))
 	case kind == "url":
 		d.URL(m, source.Get("url"))
 	case kind == "file" && d.inResult:

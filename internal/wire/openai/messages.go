@@ -92,16 +92,19 @@ func (d *Decoder) addContent(parts *wire.Parts, v wire.Value, media bool) {
 	}
 }
 
-// Media reads a part that is no text for what is known of it, nil if it is none of those: whether the model takes it in, and
-// what becomes of it if not, is decided where the model is known. Nothing is fetched.
+// Media reads a part that is no text, nil if it is none of those: whether the model takes it in, what becomes of it if not, and
+// whether a URL is followed is decided where the model is known.
 func (d *Decoder) Media(p wire.Value, kind string) *chat.Media {
 	m := &chat.Media{Path: p.Get("type").Path(), Refusal: "no model here takes " + kind + " parts: send text"}
 	switch kind {
 	case "image_url", "input_image": // the latter as in the Responses API
 		m.Kind = chat.Image
-		v := urlOf(p.Get("image_url"))
+		of := p.Get("image_url")
+		v := urlOf(of)
+		m.Detail = detail(p.Get("detail"), of)
 		if id := p.Get("file_id"); v.Absent() && !id.Absent() {
 			wire.Stored(m, d.String(id))
+			m.Path, m.Refusal = id.Path(), "no files are stored here: send the image as data:image/…;base64,…"
 			break
 		}
 		m.Path, m.Refusal = v.Path(), "image URLs are not fetched: send the image as data:image/…;base64,…"
@@ -144,6 +147,23 @@ func (d *Decoder) Media(p wire.Value, kind string) *chat.Media {
 	return m
 }
 
+// detail is how closely an image is to be looked at, which stands beside the URL or with it in an object. What is not known says
+// nothing.
+func detail(beside, of wire.Value) string {
+	v := beside
+	if of.Kind() == wire.Object {
+		v = of.Get("detail")
+	}
+	var d wire.Decoder
+	switch s := d.OptString(v); s {
+	case "low", "high", "auto":
+		return s
+	case "original": // as Codex has it: no smaller than it is
+		return "high"
+	}
+	return ""
+}
+
 // urlOf is the URL of a part, in an object or bare, as some clients send it.
 func urlOf(v wire.Value) wire.Value {
 	if v.Kind() == wire.Object {
@@ -158,7 +178,7 @@ func (d *Decoder) link(m *chat.Media, v wire.Value, types string) (data bool) {
 	t, data := d.URL(m, v)
 	switch {
 	case m.Kind == chat.Image && t == "application/pdf": // as gateways send them
-		m.Kind = chat.Document
+		m.Kind, m.Base64 = chat.Document, nil
 	case t != "" && !strings.HasPrefix(t, types):
 		d.Fail(v, "is of type %s: must be %s…", t, types)
 	}

@@ -5,7 +5,7 @@ import "hearth/internal/wire"
 // The fields that this protocol reads, but for those of wire's own.
 var _ = wire.Declare(
 	"allowed_tools", "arguments", "audio_url", "best_of", "budget_tokens", "chat_template_kwargs", "choice",
-	"content", "custom", "data", "definition", "description", "dimensions", "documents", "echo", "effort",
+	"content", "custom", "data", "definition", "description", "detail", "dimensions", "documents", "echo", "effort",
 	"enable_thinking", "encoding_format", "file", "file_data", "file_id", "file_url", "filename", "format",
 	"function", "function_call", "functions", "grammar", "guided_choice", "guided_grammar", "guided_json",
 	"guided_regex", "id", "image_url", "include_usage", "input", "input_audio", "instruction", "json", "json_object",

@@ -316,7 +316,7 @@ func (h handler) compact(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer body.Close()
-	h.Queued = body.Close
+	h.Queued, h.Again = body.Close, true
 	rep := newReply(h, req)
 	h.Models = managing{h.Models, rep}
 	h.Collect(w, r, &req.Request, h.WriteError, compacted{rep})

@@ -115,7 +115,7 @@ func (h handler) create(w http.ResponseWriter, r *http.Request) {
 
 // generate answers with a response; j is the job that it is, nil if its client waits for it.
 func (h handler) generate(w http.ResponseWriter, r *http.Request, req *request, body *wire.Body, j *job) {
-	h.Queued = body.Close
+	h.Queued, h.Again = body.Close, req.compacts || req.threshold > 0
 	rep := newReply(h, req)
 	fail := h.WriteError
 	release, err := h.hold(r, req)

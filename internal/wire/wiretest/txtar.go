@@ -51,7 +51,7 @@ func RunCases(t *testing.T, p wire.Protocol, path string) {
 			plain, got := call(t, p, path, in, false)
 			stream, _ := call(t, p, path, in, true)
 			if got != nil {
-				add("chat", dump(got))
+				add("chat", got)
 				add("events", in["events"])
 			}
 			add("response.json", plain)
@@ -61,8 +61,8 @@ func RunCases(t *testing.T, p wire.Protocol, path string) {
 	}
 }
 
-// call posts the case's request and returns the reply and what the generator was asked, nil if it was not.
-func call(t *testing.T, p wire.Protocol, path string, in map[string][]byte, stream bool) (reply []byte, got *chat.Request) {
+// call posts the case's request and returns the reply and what the generator was asked, as dump has it, nil if it was not.
+func call(t *testing.T, p wire.Protocol, path string, in map[string][]byte, stream bool) (reply, got []byte) {
 	steps, refuse, err := ParseScript(in["events"])
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func call(t *testing.T, p wire.Protocol, path string, in map[string][]byte, stre
 	g := New()
 	g.Names = []string{"*"}
 	g.Script = func(*chat.Request) ([]Step, error) { return steps, refuse }
-	g.Got = func(r *chat.Request) { got = r }
+	g.Got = func(r *chat.Request) { got = dump(r) } // not later: bytes of images go
 	w := post(p, g, path, withStream(in["request.json"], stream))
 	head := "HTTP " + strconv.Itoa(w.Code) + "\n"
 	return append([]byte(head), w.Body.Bytes()...), got
@@ -137,6 +137,9 @@ func appendValue(out []byte, v reflect.Value) []byte {
 				out = appendValue(out, v.Index(i))
 			}
 			return append(out, ']')
+		}
+		if b, ok := v.Interface().([]byte); ok { // of an image, as text
+			return strconv.AppendQuote(out, string(b))
 		}
 	}
 	return append(out, wire.Marshal(v.Interface())...)
