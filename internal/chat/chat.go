@@ -350,6 +350,9 @@ type Usage struct {
 	Decode  time.Duration // from there to the end
 }
 
+// ImageCodes begins the codes of errors about an image.
+const ImageCodes = "image"
+
 // Seen is an image in a prompt.
 type Seen struct {
 	Width, Height int      // pixels of the file

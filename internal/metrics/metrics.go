@@ -43,6 +43,7 @@ type Metrics struct {
 	success  *prometheus.CounterVec // vLLM's name; nil: it is not wanted
 	hits     *prometheus.CounterVec
 	calls    *prometheus.CounterVec
+	images   *prometheus.CounterVec
 
 	took, first, queued, prefill, decode histograms // seconds
 	prompt, output                       histograms // tokens
@@ -89,6 +90,7 @@ func New(o Options) *Metrics {
 		finished: counter("requests_finished_total", "Replies of models, by why they ended.", "model", "reason"),
 		hits:     counter("prompts_total", "Prompts that began, by what the prefix cache had of them.", "model", "cache"),
 		calls:    counter("tool_calls_total", "Tool calls in replies.", "model"),
+		images:   counter("prompt_images_total", "Images in prompts that began, prepared for the model's tower.", "model"),
 		took:     histogram("e2e_request_latency_seconds", "Time from a request's arrival to the end of its reply.", seconds),
 		first:    histogram("time_to_first_token_seconds", "Time from a request's arrival to the first piece of its reply, waiting included.", seconds),
 		queued:   histogram("request_queue_time_seconds", "Time that a prompt waited for its first step.", seconds),
@@ -100,7 +102,7 @@ func New(o Options) *Metrics {
 	info := prometheus.NewGauge(prometheus.GaugeOpts{Name: "hearth_build_info", Help: "Version of this server; always 1.",
 		ConstLabels: prometheus.Labels{"version": o.Version, "commit": o.Commit}})
 	info.Set(1)
-	m.registry.MustRegister(info, m.inFlight, m.requests, m.refused, m.bounds, m.finished, m.hits, m.calls,
+	m.registry.MustRegister(info, m.inFlight, m.requests, m.refused, m.bounds, m.finished, m.hits, m.calls, m.images,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, r := range o.Reasons {
 		m.refused.WithLabelValues(r)
@@ -137,6 +139,7 @@ type Request struct {
 	Finish                  string
 	Hit                     string // how its prompt stood to the prefix cache; "": not known
 	Prompt, Output          int    // tokens
+	Images                  int    // in the prompt
 	ToolCalls               int
 	First                   time.Duration // 0: there was none
 	Queued, Prefill, Decode time.Duration
@@ -181,6 +184,7 @@ func (m *Metrics) End(r *Request) {
 		return
 	}
 	m.hits.WithLabelValues(model, r.Hit).Inc()
+	m.images.WithLabelValues(model).Add(float64(r.Images))
 	m.queued.observe(model, r.Queued.Seconds())
 	if r.Output > 0 {
 		m.prefill.observe(model, r.Prefill.Seconds())

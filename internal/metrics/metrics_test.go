@@ -20,7 +20,7 @@ import (
 func full() []Model {
 	h := Histogram{Bounds: []float64{0.001, 0.01}, Counts: []uint64{2, 3}, Over: 1, Sum: 0.5}
 	return []Model{
-		{Name: "a", Loaded: true, Running: 2, Waiting: 3, WaitingFor: "memory", Computed: 10, Cached: 6, Restored: 2, Generated: 7, Budget: 100, Used: 25, PageTokens: 64, Pages: 12,
+		{Name: "a", Loaded: true, Running: 2, Waiting: 3, WaitingFor: "memory", Computed: 10, Cached: 6, Restored: 2, Generated: 7, ImagesEncoded: 4, ImagesReused: 5, ImageBytes: 6, Budget: 100, Used: 25, PageTokens: 64, Pages: 12,
 			Caches: true, Evicted: map[string]int64{"memory": 5}, Repairs: map[string]int64{"name": 1}, Disk: &Disk{Writes: 4},
 			Steps: map[string]Histogram{"decode": h}, Batch: &h, Tokens: &h},
 		{Name: `odd"name\`, Waiting: 1, Encoder: &Encoder{Requests: 9}},
@@ -44,7 +44,7 @@ func used(vllm bool) *Metrics {
 	m := New(Options{Models: full, VLLM: vllm})
 	m.Enter()
 	m.End(&Request{Route: "/v1/x", Status: 200, Model: "a", Took: time.Second, Refused: "queue", Bounds: []string{"form"}, Finish: "length", Hit: "prefix",
-		Prompt: 16, Output: 7, ToolCalls: 2, First: time.Millisecond, Queued: time.Millisecond, Prefill: time.Millisecond, Decode: time.Second})
+		Prompt: 16, Output: 7, Images: 3, ToolCalls: 2, First: time.Millisecond, Queued: time.Millisecond, Prefill: time.Millisecond, Decode: time.Second})
 	return m
 }
 
@@ -65,6 +65,10 @@ func TestModels(t *testing.T) {
 		`hearth_step_seconds_sum{kind="decode",model="a"} 0.5`,
 		`hearth_encoder_requests_total{model="odd\"name\\"} 9`,
 		`hearth_tool_calls_total{model="a"} 2`,
+		`hearth_prompt_images_total{model="a"} 3`,
+		`hearth_images_total{model="a",source="encoded"} 4`,
+		`hearth_images_total{model="a",source="reused"} 5`,
+		`hearth_image_cache_bytes{model="a"} 6`,
 		`vllm:num_requests_running{model_name="a"} 2`,
 		`vllm:num_requests_waiting{model_name="a"} 3`,
 		`vllm:kv_cache_usage_perc{model_name="a"} 0.25`,

@@ -17,7 +17,11 @@ type Model struct {
 	Computed, Cached, Restored int64 // prompt tokens: that steps ran, that the prefix cache had, those of them from disk
 	Generated                  int64
 	Preempted                  int64
-	Queries, Hits              int64 // prompts that began, and those that found something
+
+	// Images: how many the tower ran over, how often what it had made was used again, and the bytes of that.
+	ImagesEncoded, ImagesReused, ImageBytes int64
+
+	Queries, Hits int64 // prompts that began, and those that found something
 
 	// Bytes. Cache is what only the prefix cache holds, Used what sequences do.
 	Weights, Used, Cache, Budget int64
@@ -100,6 +104,9 @@ var (
 	stateBytes   = describe("kv_cache_bytes", "Bytes of state by who holds it: running sequences, or the prefix cache alone.", "use")
 	stateLimit   = describe("kv_cache_limit_bytes", "Bytes of state that there may be.")
 	usage        = describe("kv_cache_usage_ratio", "Part of that which running sequences hold, from 0 to 1.")
+
+	imagesTower = describe("images_total", "Images that steps needed: encoded by the model's tower, or reused as it made them before. What the prefix cache has needs neither.", "source")
+	imageBytes  = describe("image_cache_bytes", "Bytes of what towers made of images, kept to be used again.")
 
 	diskBytes   = describe("disk_cache_bytes", "Bytes of the prefix cache on disk.")
 	diskLimit   = describe("disk_cache_limit_bytes", "Bytes that it may have there.")
@@ -198,6 +205,9 @@ func (s samples) generator(m *Model) {
 	s.count(promptTokens, m.Cached-m.Restored, "cached")
 	s.count(promptTokens, m.Restored, "disk")
 	s.count(generated, m.Generated)
+	s.count(imagesTower, m.ImagesEncoded, "encoded")
+	s.count(imagesTower, m.ImagesReused, "reused")
+	s.gauge(imageBytes, float64(m.ImageBytes))
 	s.count(cacheQueries, m.Queries)
 	s.count(cacheHits, m.Hits)
 	for why, n := range m.Evicted {

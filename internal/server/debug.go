@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -21,12 +22,14 @@ func (s *Server) debug(r *http.Request, req *chat.Request) {
 	if p := req.Prompt; p != nil {
 		attrs = append(attrs, slog.Int("prompt_bytes", len(p.Text)), slog.Int("prompt_tokens", len(p.Tokens)), slog.Int("suffix_bytes", len(p.Suffix)))
 	} else {
-		var text, images int
+		var m measure
 		for i := range req.Messages {
-			t, n := measureParts(req.Messages[i].Parts)
-			text, images = text+t, images+n
+			m.add(req.Messages[i].Parts)
 		}
-		attrs = append(attrs, slog.Int("messages", len(req.Messages)), slog.Int("message_bytes", text), slog.Int("images", images))
+		attrs = append(attrs, slog.Int("messages", len(req.Messages)), slog.Int("message_bytes", m.text), slog.Int("images", m.images))
+		if m.images > 0 {
+			attrs = append(attrs, slog.Int("image_bytes", m.imageBytes))
+		}
 	}
 	if len(req.Tools) > 0 {
 		size := 0
@@ -69,6 +72,9 @@ func (s *Server) decided(ctx context.Context, u *chat.Usage) {
 		}
 		attrs = append(attrs, slog.String(d.What, d.Value+" ("+origin+")"))
 	}
+	if len(u.Images) > 0 {
+		attrs = append(attrs, seen(u.Images)...)
+	}
 	s.o.Log.LogAttrs(ctx, slog.LevelDebug, "decided", attrs...)
 	if s.o.LogPrompts && u.Text != "" {
 		s.o.Log.LogAttrs(ctx, slog.LevelDebug, "prompt", slog.String("id", info.RequestID), slog.String("text", wire.Clip(u.Text, longestPrompt)))
@@ -92,20 +98,38 @@ func sampling(s *chat.Sampling) (attrs []slog.Attr) {
 	return attrs
 }
 
-// measureParts adds up the bytes of what is read as text, and counts images.
-func measureParts(parts []chat.Part) (text, images int) {
+// measure adds up the bytes of what is read as text, and images with the bytes that came with the request.
+type measure struct{ text, images, imageBytes int }
+
+func (m *measure) add(parts []chat.Part) {
 	for i := range parts {
 		p := &parts[i]
-		text += len(p.Text)
+		m.text += len(p.Text)
 		switch {
 		case p.Call != nil:
-			text += len(p.Call.Name) + len(p.Call.Arguments)
+			m.text += len(p.Call.Name) + len(p.Call.Arguments)
 		case p.Result != nil:
-			t, n := measureParts(p.Result.Parts)
-			text, images = text+t, images+n
+			m.add(p.Result.Parts)
 		case p.Kind == chat.PartMedia && p.Media.Kind == chat.Image:
-			images++
+			m.images++
+			m.imageBytes += p.Media.Bytes
 		}
 	}
-	return text, images
+}
+
+// mostSeen bounds the images of a request that the log tells of one by one.
+const mostSeen = 20
+
+// seen are the images of a prompt: how many, and of each its pixels, its tokens, those of them that were cached, and the beginning
+// of its digest, which says of nobody's picture what is in it.
+func seen(images []chat.Seen) []slog.Attr {
+	var each []string
+	positions := 0
+	for i := range images {
+		m := &images[i]
+		if positions += m.Positions; i < mostSeen {
+			each = append(each, fmt.Sprintf("%dx%d tokens=%d cached=%d digest=%x", m.Width, m.Height, m.Positions, m.Cached, m.Digest[:4]))
+		}
+	}
+	return []slog.Attr{slog.Int("images", len(images)), slog.Int("image_tokens", positions), slog.Any("seen", each)}
 }

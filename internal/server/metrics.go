@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -57,6 +58,7 @@ func (s *Server) count(r *http.Request, status int, info *wire.Info, began time.
 		c.Bounds = append(c.Bounds, string(b))
 	}
 	if u := info.Usage; u != nil {
+		c.Images = len(u.Images)
 		c.Hit, c.Prompt, c.Output, c.Queued, c.Prefill, c.Decode = u.Hit, u.Prompt, u.Output, u.Queued, u.Prefill, u.Decode
 	}
 	if !info.First.IsZero() {
@@ -93,6 +95,15 @@ func (s *routes) of(r *http.Request) string {
 	return name
 }
 
+// imageCause is what was wrong with an image, as package vision names it, or with fetching it; "": nothing was.
+func imageCause(info *wire.Info) string {
+	var e *chat.Error
+	if errors.As(info.Err, &e) && strings.HasPrefix(e.Code, chat.ImageCodes) {
+		return e.Code
+	}
+	return ""
+}
+
 // refusals are words for the kinds of errors that are the caller's to mend.
 var refusals = map[chat.ErrorKind]string{
 	chat.Invalid: "invalid", chat.Unauthenticated: "unauthenticated", chat.Forbidden: "forbidden", chat.NotFound: "not_found", chat.TooLarge: "too_large",
@@ -110,6 +121,9 @@ func refusal(info *wire.Info) string {
 	}
 	if e.Bound != "" {
 		return string(e.Bound)
+	}
+	if cause := imageCause(info); cause != "" {
+		return cause
 	}
 	return refusals[e.Kind]
 }

@@ -40,6 +40,9 @@ type Status struct {
 	// Repairs counts what was put right in tool calls, by kind.
 	Repairs map[string]int64 `json:"tool_call_repairs,omitempty"`
 
+	// Images are those of all models that see; nil: there was none.
+	Images *ImageStatus `json:"images,omitempty"`
+
 	Requests []RequestStatus `json:"requests"` // that wait or run, in order of arrival
 	Encoders []EncoderStatus `json:"embedding,omitempty"`
 }
@@ -62,6 +65,15 @@ type Process struct {
 type Precision struct {
 	Name     string `json:"name"`
 	Rounding string `json:"rounding,omitempty"` // what it costs, in a phrase
+}
+
+// ImageStatus counts images.
+type ImageStatus struct {
+	Prepared int64            `json:"total_prepared"` // in prompts that began
+	Encoded  int64            `json:"total_encoded"`  // that a tower ran over
+	Reused   int64            `json:"total_reused"`   // steps that needed what a tower had made before
+	Bytes    int64            `json:"cache_bytes"`    // of what towers made and is kept
+	Refused  map[string]int64 `json:"refused,omitempty"`
 }
 
 // EncoderStatus is a model that embeds or ranks.
@@ -173,20 +185,53 @@ type Monitor interface {
 }
 
 // totals counts requests that reached a model.
-type totals struct{ requests, prompt, output atomic.Int64 }
+type totals struct{ requests, prompt, output, images atomic.Int64 }
 
 func (t *totals) add(info *wire.Info) {
 	if u := info.Usage; u != nil {
 		t.requests.Add(1)
 		t.prompt.Add(int64(u.Prompt))
 		t.output.Add(int64(u.Output))
+		t.images.Add(int64(len(u.Images)))
 	}
 }
 
-// bounds counts requests by the bounds they met.
+// bounds counts requests by the bounds they met, images by what was wrong with them.
 type bounds struct {
 	mu     sync.Mutex
 	counts map[chat.Bound]int64
+	images map[string]int64
+}
+
+// addImage counts an image that was refused; "" is none.
+func (b *bounds) addImage(cause string) {
+	if cause == "" {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.images == nil {
+		b.images = map[string]int64{}
+	}
+	b.images[cause]++
+}
+
+// refusedImages are those counts.
+func (b *bounds) refusedImages() map[string]int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return maps.Clone(b.images)
+}
+
+// imageStatus is what there is to tell of images; of is what the engines count, nil if that is nothing.
+func (s *Server) imageStatus(of *ImageStatus) *ImageStatus {
+	out := ImageStatus{Prepared: s.totals.images.Load(), Refused: s.bounds.refusedImages()}
+	if of != nil {
+		out.Encoded, out.Reused, out.Bytes = of.Encoded, of.Reused, of.Bytes
+	} else if out.Prepared == 0 && out.Refused == nil {
+		return nil
+	}
+	return &out
 }
 
 // met are the bounds of a call, each once.
@@ -235,7 +280,7 @@ func (s *Server) mountMonitor(mux *http.ServeMux) {
 			wire.WriteJSON(w, http.StatusOK, s.ownStatus(&st, info))
 			return
 		}
-		st.Bounds = s.bounds.all()
+		st.Bounds, st.Images = s.bounds.all(), s.imageStatus(st.Images)
 		st.Processed, st.Prompt, st.Output = s.totals.requests.Load(), s.totals.prompt.Load(), s.totals.output.Load()
 		if st.Requests == nil {
 			st.Requests = []RequestStatus{}

@@ -15,8 +15,8 @@ const (
 	drainTimeout = 5 * time.Second // for what is left of a refused body
 )
 
-// Read hands the body of a POST to decode, which must keep nothing of its bytes but images, which Options.Queued lets go of. It returns the body's place among Bodies, which
-// the caller closes, or nil: then it has answered r with what is wrong.
+// Read hands the body of a POST to decode, which must keep nothing of its bytes but images, which go when the prompt is made. It
+// returns the body's place among Bodies, which the caller closes, or nil: then it has answered r with what is wrong.
 func (o Options) Read(w http.ResponseWriter, r *http.Request, fail ErrorWriter, decode func(Value) *chat.Error) *Body {
 	v, body, err := o.parseBody(w, r)
 	if err == nil {

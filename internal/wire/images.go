@@ -11,8 +11,8 @@ import (
 
 // Fetcher gets files of the web.
 type Fetcher interface {
-	// Fetch gets the file at a URL of http or https. hold is asked before memory is taken for that many bytes more; false: there is
-	// none. Errors say what is wrong and what to do, in a text that follows "the image ".
+	// Fetch gets the file at a URL of http or https. hold is asked before memory is taken for that many bytes more; false: there
+	// is none, and the error is ErrNoRoom. Others say what is wrong and what to do, in a text that follows "the image ".
 	Fetch(ctx context.Context, url string, hold func(bytes int64) bool) ([]byte, error)
 }
 
@@ -53,9 +53,9 @@ type files struct {
 	fetched *Body // the place of what was fetched among Bodies
 }
 
-// files sees to it that the images of a request are there, if the model sees: those of URLs are fetched where that is allowed. What
-// does not come is refused, but in the result of a tool, where it stays what it is to a model that does not see. forget must be
-// called.
+// files sees to it that the images of a request are there, if the model sees: those of URLs are fetched where that is allowed.
+// What does not come is refused, but in the result of a tool, where it stays what it is to a model that does not see. forget must
+// be called.
 func (o Options) files(ctx context.Context, m chat.Model, req *chat.Request) (*files, *chat.Error) {
 	f := &files{all: imagesOf(req.Messages)}
 	if !m.Sees {
@@ -140,7 +140,7 @@ func (o Options) fetch(ctx context.Context, f *files, urls []string, at map[stri
 		case errors.Is(errs[i], context.Canceled):
 			cut = asError(ctx, errs[i])
 		default:
-			return &chat.Error{Kind: chat.Invalid, Param: img.Path, Msg: fmt.Sprintf("the image %v", errs[i]), Err: errs[i]}
+			return &chat.Error{Kind: chat.Invalid, Param: img.Path, Code: chat.ImageCodes + "_fetch", Msg: fmt.Sprintf("the image %v", errs[i]), Err: errs[i]}
 		}
 	}
 	return cut

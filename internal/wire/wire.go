@@ -63,7 +63,7 @@ type Options struct {
 	Interval int
 	// Queued, if set, is called once the prompt of a reply is made, or cannot be: the body is no longer needed.
 	Queued func()
-	// Again says that prompts are made of the request's messages after that too: then its images are kept, and with them its body.
+	// Again says that prompts are made of the request's messages after that too: its images are kept, and with them its body.
 	Again bool
 	// Fetch, if set, gets the images that requests have URLs of.
 	Fetch Fetcher
