@@ -135,7 +135,7 @@ var foreignFlags = []struct{ server, flag, value, want string }{
 	{"vllm-mlx", "enable-mtp", "", "warning"},
 	{"vllm-mlx", "mtp-num-draft-tokens", "1", "note"},
 	{"vllm-mlx", "mtp-optimistic", "", "note"},
-	{"vllm-mlx", "mllm", "", "warning"},
+	{"vllm-mlx", "mllm", "", "note"},
 	{"vllm-mlx", "no-mllm", "", "note"},
 	{"vllm-mlx", "mllm-prefill-step-size", "1024", "note"},
 	{"vllm-mlx", "mllm-draft-model", "draft", "warning"},

@@ -150,9 +150,18 @@ func serverOptions(cfg *config.Config, models *catalog.Catalog, responsesIn *sto
 		MaxBody:    config.MaxBodyBytes,
 		MaxBodies:  cfg.MaxRequestBytes,
 		HugeBodies: collectOften(),
+		Fetch:      fetcher(cfg),
 		Interval:   cfg.StreamInterval,
 		Drain:      cfg.DrainTimeout,
 	}
+}
+
+// fetcher gets images for clients, as far as that is wanted.
+func fetcher(cfg *config.Config) *server.Fetcher {
+	if len(cfg.ImageURLs) == 0 {
+		return nil
+	}
+	return server.NewFetcher(server.FetchOptions{Hosts: cfg.ImageURLs, Bytes: int(cfg.MaxImageBytes), Own: config.OwnAddresses})
 }
 
 // collectOften makes the garbage collector run when the heap has grown by 40 % while a huge body is read, and as before

@@ -124,9 +124,14 @@ type Config struct {
 	// How the API behaves.
 	StrictAnthropic    bool
 	StrictOpenAI       bool
-	AnthropicVersion   string // header of replies
-	StreamInterval     int    // tokens in one event of a stream
-	Images             string // note, refuse: what becomes of what the model cannot take in
+	AnthropicVersion   string   // header of replies
+	StreamInterval     int      // tokens in one event of a stream
+	Images             string   // note, refuse: what becomes of what the model cannot take in
+	ImageURLs          []string // hosts whose images are fetched: names, *.suffix, or *
+	MaxImageBytes      int64    // of a file
+	MaxImagePixels     int
+	MaxImages          int    // of a request
+	ImageCacheBytes    int64  // of what a tower made of images, that is kept for later prompts
 	ModelProcess       string // auto, always, never: whether models run in processes of their own
 	SmallModel         string // folder or id that haiku names mean; "": the model
 	EmbeddingModel     string // folder or id of a model beside the others, for /v1/embeddings
@@ -185,6 +190,10 @@ func Default() *Config {
 		Speculation:       "off",
 		StreamInterval:    1,
 		Images:            "note",
+		MaxImageBytes:     32 << 20,
+		MaxImagePixels:    50 << 20,
+		MaxImages:         100,
+		ImageCacheBytes:   256 << 20,
 		ModelProcess:      "auto",
 		ToolCallParser:    "auto",
 		ToolsInPrompt:     "auto",

@@ -121,7 +121,7 @@ func (m *measure) add(parts []chat.Part) {
 const mostSeen = 20
 
 // seen are the images of a prompt: how many, and of each its pixels, its tokens, those of them that were cached, and the beginning
-// of its digest, which says of nobody's picture what is in it.
+// of its digest, from which nobody learns what is in it.
 func seen(images []chat.Seen) []slog.Attr {
 	var each []string
 	positions := 0

@@ -86,9 +86,11 @@ type Options struct {
 	MaxBodies int64 // bytes of all bodies that are held at once; 0: wire.DefaultMaxBodies
 	// HugeBodies, with MaxBodies, is wire.Bodies.Huge.
 	HugeBodies func(held bool)
-	KeepAlive  time.Duration // 0: wire.DefaultKeepAlive
-	Interval   int           // see wire.Options
-	Drain      time.Duration // 0: DefaultDrain
+	// Fetch gets images by their URLs; nil: nothing does.
+	Fetch     *Fetcher
+	KeepAlive time.Duration // 0: wire.DefaultKeepAlive
+	Interval  int           // see wire.Options
+	Drain     time.Duration // 0: DefaultDrain
 
 	// Certificate, if not nil, is that of connections over TCP, which then speak TLS. Each handshake asks for it.
 	Certificate func() *tls.Certificate
@@ -152,6 +154,9 @@ func New(o Options) *Server {
 	if o.MaxBodies > 0 {
 		wo.Bodies = wire.NewBodies(o.MaxBodies)
 		wo.Bodies.Huge = o.HugeBodies
+	}
+	if o.Fetch != nil {
+		wo.Fetch = o.Fetch
 	}
 	wo = wo.WithDefaults() // before the protocols do: they share it
 	if o.RequestDir != "" {
