@@ -184,9 +184,6 @@ func Options(src *Source, cfg *config.Config, kind model.Kind, c backend.Caps) b
 	return backend.Options{Threads: cfg.Threads, Precision: Precision(cfg.Precision, kind, WeightBytes(src.FS), c)}
 }
 
-// sights is how many bytes of what a model made of images are kept for later prompts: some hundred images.
-const sights = 256 << 20
-
 // loadWeights loads a model in this process. It takes over the checkpoint, also when it fails. Disk and hooks are the engine's.
 func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backends, disk *tier.Options, h remote.Hooks) (_ *Weights, err error) {
 	start := time.Now()
@@ -251,7 +248,7 @@ func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 		least = context // what was asked for by name is not quietly cut
 	}
 	e, err := engine.New(engine.Config{
-		Tower: w.tower, Seeing: opts, Sights: sights,
+		Tower: w.tower, Seeing: opts, Sights: cfg.ImageCacheBytes,
 		Model: m, Backend: w.backend, KV: policy, Vocab: m.Vocab, Budget: state, Share: w.holding.Holding, MaxContext: context, MinContext: least,
 		MaxSequences: cfg.MaxSequences, MaxQueue: cfg.MaxQueue, PrefillChunk: cfg.PrefillStepSize,
 		StepTarget: cfg.StepTarget, Speculate: cfg.Speculation == "auto", NoCache: !cfg.PromptCache,

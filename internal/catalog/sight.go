@@ -6,18 +6,31 @@ import (
 	"io/fs"
 	"sync"
 
+	"hearth/internal/config"
 	"hearth/internal/generate"
 	"hearth/internal/model"
 	"hearth/internal/regular"
 	"hearth/internal/vision"
 )
 
-// gate is where images of all models are prepared: few at a time, so that those who generate keep the processors.
-var gate = sync.OnceValue(func() *vision.Gate { return vision.NewGate(2, vision.DefaultLimits()) })
+// gates are where images of all models are prepared, by their limits: few at a time, so that those who generate keep the
+// processors.
+var gates sync.Map
+
+// gateOf is the gate of a server's limits.
+func gateOf(cfg *config.Config) *vision.Gate {
+	l := vision.DefaultLimits()
+	l.Bytes, l.Pixels, l.Images = int(cfg.MaxImageBytes), cfg.MaxImagePixels, cfg.MaxImages
+	if g, ok := gates.Load(l); ok {
+		return g.(*vision.Gate)
+	}
+	g, _ := gates.LoadOrStore(l, vision.NewGate(2, l))
+	return g.(*vision.Gate)
+}
 
 // sightOf is how the model of a folder sees: nil if it has no tower, or with a warning if what prepares its images cannot be read
 // or does not fit the tower. A model that cannot see is one that works.
-func sightOf(fsys fs.FS, c *model.Checkpoint) (*generate.Sight, []string) {
+func sightOf(fsys fs.FS, c *model.Checkpoint, cfg *config.Config) (*generate.Sight, []string) {
 	tower, err := c.Tower()
 	if err != nil || tower == nil { // who loads it tells
 		return nil, nil
@@ -29,7 +42,7 @@ func sightOf(fsys fs.FS, c *model.Checkpoint) (*generate.Sight, []string) {
 	if err != nil {
 		return nil, []string{"the model cannot see images: " + regular.ClipTo(err.Error(), regular.Line)}
 	}
-	return &generate.Sight{Processor: p, Gate: gate()}, nil
+	return &generate.Sight{Processor: p, Gate: gateOf(cfg)}, nil
 }
 
 // processorOf reads what a folder says of preparing images.

@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -96,8 +97,9 @@ func (s *Sight) take(p *pictures, parts []chat.Part, ofTool bool) error {
 func (s *Sight) inspect(m *chat.Media) (*picture, error) {
 	p := &picture{media: m, file: m.File}
 	if p.file == nil {
-		p.file = make([]byte, base64.StdEncoding.DecodedLen(len(m.Base64)))
-		n, err := base64.StdEncoding.Decode(p.file, m.Base64)
+		text := bytes.TrimRight(m.Base64, "=\r\n") // it may be without padding
+		p.file = make([]byte, base64.RawStdEncoding.DecodedLen(len(text)))
+		n, err := base64.RawStdEncoding.Decode(p.file, text)
 		if err != nil {
 			return nil, chat.Invalidf(m.Path, "the image is not valid base64: %v", err)
 		}
