@@ -120,7 +120,7 @@ func (m *measure) add(parts []chat.Part) {
 // mostSeen bounds the images of a request that the log tells of one by one.
 const mostSeen = 20
 
-// seen are the images of a prompt: how many, and of each its pixels, its tokens, those of them that were cached, and the beginning
+// seen are the images of a prompt: how many, and of each its pixels, its tokens, those of them that were cached, and the start
 // of its digest, from which nobody learns what is in it.
 func seen(images []chat.Seen) []slog.Attr {
 	var each []string

@@ -39,8 +39,8 @@ type FetchOptions struct {
 	roots *tls.Config
 }
 
-// Fetcher gets images from the web for clients. It reaches public addresses alone, whatever names lead where: addresses are looked
-// at when a connection is made, behind the resolver. It uses no proxy and sends nothing that tells of its caller.
+// Fetcher gets images from the web for clients. It reaches public addresses alone, whatever names lead where: they are looked at
+// when a connection is made, behind the resolver. It uses no proxy and sends nothing that tells of its caller.
 type Fetcher struct {
 	o      FetchOptions
 	client *http.Client
@@ -67,7 +67,8 @@ func NewFetcher(o FetchOptions) *Fetcher {
 	return f
 }
 
-// errAddress says that a name leads where nobody is led. It does not tell where: what names are private is not for clients to learn.
+// errAddress says that a name leads where nobody is led. It does not tell where: which names are private is not for clients to
+// learn.
 var errAddress = errors.New("is not at a public address")
 
 // control looks at the address of a connection before it is made.

@@ -252,8 +252,8 @@ func TestFetchRoom(t *testing.T) {
 	}
 }
 
-// TestFetchEnds: a server that says nothing holds nobody up: its time ends, and so does that of who waits for a place behind it, and
-// a client that leaves waits no more.
+// TestFetchEnds: a server that says nothing holds nobody up: its time ends, and so does that of who waits for a place behind it,
+// and a client that leaves waits no more.
 func TestFetchEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := NewFetcher(FetchOptions{Hosts: []string{"*"}, Bytes: 9})
