@@ -38,6 +38,7 @@ func (m monitor) Status() server.Status {
 	st.Repairs = main.Repairs()
 	if d := s.Speculation; d.Enabled {
 		st.Speculation = &server.Speculation{Steps: d.Steps, Drafted: d.Drafted, Accepted: d.Accepted, Bytes: d.Bytes}
+	}
 	if i := s.Images; i != (engine.ImageStats{}) {
 		st.Images = &server.ImageStatus{Encoded: i.Encoded, Reused: i.Reused, Bytes: i.Bytes}
 	}
