@@ -18,7 +18,7 @@ import (
 
 // rows are all inputs of TestRequests.
 func rows(t *testing.T) []row {
-	return slices.Concat(forms(t), guided(), checks(t), counts(), texts(), packed(), extras(), completions(), encoders(t), templates(t), connections())
+	return slices.Concat(forms(t), guided(), checks(t), counts(), texts(), packed(), extras(), pictures(t), completions(), encoders(t), templates(t), connections())
 }
 
 // each makes a row for both protocols.
