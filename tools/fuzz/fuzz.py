@@ -91,11 +91,11 @@ def run_once(target, wall):
 
 def lasting(target, said):
     """Whether the input that a target has failed with fails alone too. One that does not is removed: a process that is kept from
-    running for ten seconds, as on a busy machine, counts as hung."""
+    running for ten seconds, as on a busy machine, counts as hung, and when its time is over then, the end is an error without an input."""
     package, name = target
     written = re.search(r"Failing input written to (testdata/fuzz/\S+)", said)
     if not written:
-        return True
+        return "context deadline exceeded" not in said
     alone = subprocess.run([binary(package, "-fuzz=."), f"-test.run=^{name}$/^{os.path.basename(written[1])}$", "-test.timeout=5m"],
                            cwd=folder(package), capture_output=True)
     if alone.returncode == 0 and "hung or terminated" in said:
