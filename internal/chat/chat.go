@@ -44,6 +44,9 @@ type Request struct {
 
 	Form *Form // what the text has to be, which is data then; nil: anything
 
+	// Prediction is what the client thinks the text will mostly be, to have it sooner. It never changes the reply. nil: nothing.
+	Prediction *string
+
 	Origin Origin // whose it is
 
 	Explain Explain // what Usage tells of how it was taken
@@ -304,6 +307,12 @@ type Logprob struct {
 	Top     []Logprob
 }
 
+// Prediction is what came of Request.Prediction, and of all else that was run ahead of the reply.
+type Prediction struct {
+	Accepted, Rejected int    // tokens
+	Ignored            string // why it was not used; "": it was
+}
+
 // Usage counts tokens.
 type Usage struct {
 	Prompt    int // all prompt tokens, cached ones included
@@ -325,6 +334,10 @@ type Usage struct {
 	// Bounds are those that were met without an error: what they bound was left undone, as Loose says, or the reply ended early.
 	Bounds []Bound
 	Loose  []string // tools whose calls were not kept to their schemas for that
+
+	Drafted    int         // tokens that were run ahead of the reply,
+	Accepted   int         // and those of them that it has
+	Prediction *Prediction // of a request that has one
 
 	Mended []string // calls with another name than the model wrote, or that leaked, each with its names
 

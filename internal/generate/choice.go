@@ -25,6 +25,8 @@ type reply struct {
 	form     *heldForm // what the text is held to; nil: nothing
 	bound    *heldForm // what calls are held to; nil: nothing
 	outcome  chat.Outcome
+
+	unpredicted string // why the request's prediction is not used; "": it is, or there is none
 }
 
 // sequence is the tokens of a choice and what guides them.
@@ -139,6 +141,7 @@ func (c *choice) run() bool {
 	reason := s.Finish()
 	s.Close() // its time ends here, too, where a stop string or a loop ends it
 	c.m.cached(&c.usage, c.p, c.r, c.seqs[0].Usage())
+	c.predicted(s.Usage())
 	return c.finish(reason)
 }
 
@@ -182,8 +185,17 @@ func (c *choice) broken(err error) chat.Event {
 	}
 	c.usage.Output = max(c.usage.Output, told)
 	c.m.cached(&c.usage, c.p, c.r, c.seqs[0].Usage())
+	c.predicted(c.seqs[c.index].Usage())
 	c.guide.note(&c.usage, c.calls.name)
 	return e
+}
+
+// predicted tells what was run ahead of the choice, and what came of a prediction.
+func (c *choice) predicted(u engine.Usage) {
+	c.usage.Drafted, c.usage.Accepted = u.Drafted, u.Accepted
+	if c.r.Prediction != nil {
+		c.usage.Prediction = &chat.Prediction{Accepted: u.Accepted, Rejected: u.Drafted - u.Accepted, Ignored: c.unpredicted}
+	}
 }
 
 // ended tells whether nothing more is wanted.

@@ -21,7 +21,7 @@ import (
 var stages = []string{
 	"engine",
 	"config places pictures template given traits form preamble turns media images fit told vars arguments switches ends output",
-	"prompt seen render inline replay draft clock raw infill marks sampling",
+	"prompt seen render inline replay draft clock raw infill marks sampling prediction",
 	"forms stretch answer calls constrain",
 	"choice owncalls speech stop tape echo loop",
 	"generate explain",

@@ -102,6 +102,12 @@ func (s *Server) log(r *http.Request, status int, info *wire.Info, took time.Dur
 			attrs = append(attrs, slog.Any("loose_tools", u.Loose))
 		}
 	}
+	if u := info.Usage; u != nil && u.Prediction != nil && u.Prediction.Ignored != "" {
+		attrs = append(attrs, slog.String("ignored", u.Prediction.Ignored))
+	}
+	if u := info.Usage; u != nil && u.Drafted > 0 {
+		attrs = append(attrs, slog.Int("drafted_tokens", u.Drafted), slog.Int("accepted_tokens", u.Accepted))
+	}
 	if u := info.Usage; u != nil && len(u.Mended) > 0 {
 		attrs = append(attrs, slog.Any("mended_calls", u.Mended))
 	}

@@ -325,6 +325,11 @@ func addUsage(sum, u *chat.Usage) {
 	sum.Waited = u.Waited
 	sum.Queued, sum.Prefill, sum.Decode = u.Queued, u.Prefill, max(sum.Decode, u.Decode)
 	sum.Output += u.Output
+	sum.Drafted += u.Drafted
+	sum.Accepted += u.Accepted
+	if u.Prediction != nil {
+		sum.Prediction = u.Prediction
+	}
 	sum.Reasoning += u.Reasoning
 }
 

@@ -56,6 +56,7 @@ func decode(body wire.Value) (*request, *chat.Error) {
 	d.messages(r, body.Get("messages"))
 	d.limits(r, body)
 	d.logprobs(r, body)
+	r.Prediction = d.prediction(body.Get("prediction"))
 	d.Sample(&r.Request, body)
 	d.Thinking(&r.Request, body)
 	f := body.Get("response_format")
@@ -104,6 +105,27 @@ func (d *Decoder) limits(r *request, f wire.Value) (none wire.Value) {
 		return v
 	}
 	return wire.Value{}
+}
+
+// prediction reads the text of a prediction: a string, or parts of type text. What is none has no text, which the usage tells; no
+// request fails for it.
+func (d *Decoder) prediction(v wire.Value) *string {
+	if v.Absent() {
+		return nil
+	}
+	var text strings.Builder
+	switch c := v.Get("content"); c.Kind() {
+	case wire.String:
+		text.WriteString(d.String(c))
+	case wire.Array:
+		for _, part := range c.Items() {
+			if t := part.Get("text"); t.Kind() == wire.String {
+				text.WriteString(d.String(t))
+			}
+		}
+	}
+	s := text.String()
+	return &s
 }
 
 func (d *Decoder) logprobs(r *request, f wire.Value) {

@@ -41,7 +41,9 @@ type promptDetails struct {
 }
 
 type completionDetails struct {
-	Reasoning int `json:"reasoning_tokens"`
+	Reasoning int  `json:"reasoning_tokens"`
+	Accepted  *int `json:"accepted_prediction_tokens,omitempty"` // of requests with a prediction
+	Rejected  *int `json:"rejected_prediction_tokens,omitempty"`
 }
 
 // Begin names the model that answers, if the client did not name one; else its name is echoed.
@@ -60,13 +62,24 @@ func (r *reply) count(u *chat.Usage) {
 	r.usage.Form = u.Form
 	r.usage.Output += u.Output
 	r.usage.Reasoning += u.Reasoning
+	if p := u.Prediction; p != nil {
+		if r.usage.Prediction == nil {
+			r.usage.Prediction = &chat.Prediction{}
+		}
+		r.usage.Prediction.Accepted += p.Accepted
+		r.usage.Prediction.Rejected += p.Rejected
+	}
 }
 
 func (r *reply) usageBody() *usage {
 	u := &r.usage
+	details := completionDetails{Reasoning: u.Reasoning}
+	if u.Prediction != nil {
+		details.Accepted, details.Rejected = &u.Prediction.Accepted, &u.Prediction.Rejected
+	}
 	return &usage{
 		Prompt: u.Prompt, Completion: u.Output, Total: u.Prompt + u.Output,
-		PromptDetails: promptDetails{u.Cached, u.Added}, CompletionDetails: completionDetails{u.Reasoning}, MaxTokens: u.Limit, Schema: u.Form,
+		PromptDetails: promptDetails{u.Cached, u.Added}, CompletionDetails: details, MaxTokens: u.Limit, Schema: u.Form,
 	}
 }
 

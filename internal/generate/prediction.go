@@ -1,0 +1,30 @@
+package generate
+
+import (
+	"fmt"
+
+	"hearth/internal/chat"
+	"hearth/internal/tokenizer"
+)
+
+// predict gives the tokens of what a client predicts of the text, or why there are none. One that is longer than any reply is not
+// used, and not encoded where its bytes say so.
+func predict(r *chat.Request, tok *tokenizer.Tokenizer, context int) (ids []int32, ignored string) {
+	if r.Prediction == nil {
+		return nil, ""
+	}
+	text := *r.Prediction
+	if text == "" {
+		return nil, "prediction: it has no text"
+	}
+	if len(text) <= longestPredicted*context {
+		ids = tok.Encode(text, tokenizer.EncodeOptions{})
+	}
+	if len(ids) == 0 || len(ids) > context {
+		return nil, fmt.Sprintf("prediction: it is longer than the context of %d tokens", context)
+	}
+	return ids, ""
+}
+
+// longestPredicted is how many bytes of a prediction are encoded for each token of the context.
+const longestPredicted = 16
