@@ -127,13 +127,14 @@ func TestSight(t *testing.T) {
 				return said(t, c, asks(t, first), words(chat.Assistant, "A cat."), last)
 			}
 			a, usage := later(1, 3)
-			if usage.Images[0].Cached != usage.Images[0].Positions || usage.Images[1].Cached != 0 || encoded(c) != 3 {
+			whole := usage.Images[0].Cached == usage.Images[0].Positions || typ == "qwen3_5" // whose states are kept at some places alone
+			if !whole || usage.Images[1].Cached != 0 || encoded(c) != 3 {
 				t.Errorf("%+v, %d encoded", usage.Images, encoded(c))
 			}
 			if b, _ := later(2, 3); a == b || encoded(c) != 3 {
 				t.Errorf("the picture in history changes nothing: %q; %d encoded", a, encoded(c))
 			}
-			if b, usage := later(1, 3); a != b || usage.Images[0].Cached == 0 || encoded(c) != 3 {
+			if b, usage := later(1, 3); a != b || usage.Images[0].Cached == 0 && typ != "qwen3_5" || encoded(c) != 3 {
 				t.Errorf("%q, then %q; %d encoded", a, b, encoded(c))
 			}
 			if _, usage := later(1, 4, 4, 1); len(usage.Images) != 4 || encoded(c) != 4 {

@@ -15,9 +15,27 @@ import (
 // Image is a picture in a prompt: what the tower makes of it takes the places of Tower.Rows tokens from index At on. Those tokens
 // are the model's placeholder.
 type Image struct {
-	model.Image          // not copied: it must not change
-	At          int      // at least 1: a prompt begins with text
-	Digest      [32]byte // of the prepared picture; two with the same digest are one picture
+	model.Image // not copied: it must not change
+	// Make, if Patches are nil, makes them, when the tower is to run: what is cached needs none. It may be called from the loop.
+	Make   func() []float32
+	At     int      // at least 1: a prompt begins with text
+	Digest [32]byte // of the prepared picture; two with the same digest are one picture
+}
+
+// Numbers are those of the patches.
+func (img *Image) Numbers() []float32 {
+	if img.Patches == nil && img.Make != nil {
+		return img.Make()
+	}
+	return img.Patches
+}
+
+// numbers is how many they are; those to be made are believed to be as many as a patch of each place has.
+func (img *Image) numbers(patch int) int {
+	if img.Patches == nil && img.Make != nil {
+		return img.Grid[0] * img.Grid[1] * img.Grid[2] * patch
+	}
+	return len(img.Patches)
 }
 
 // ImageError refuses a prompt for one of its images.
@@ -50,7 +68,7 @@ func place(tower *model.Tower, images []Image, tokens, chunk int) ([]placed, err
 		if tower == nil {
 			return bad("the model cannot see")
 		}
-		if err := tower.Check(img.Grid, len(img.Patches)); err != nil {
+		if err := tower.Check(img.Grid, img.numbers(tower.Patch)); err != nil {
 			return nil, &ImageError{Image: i, Err: err}
 		}
 		n := tower.Rows(img.Grid)
@@ -189,7 +207,7 @@ func (s *sights) need(img *Image) (f *model.Features, err error) {
 	if err := s.tower.Load(s.be, s.opts); err != nil {
 		return nil, fmt.Errorf("load the part that sees: %w", err)
 	}
-	made, err := s.tower.Encode(s.be, &img.Image)
+	made, err := s.tower.Encode(s.be, &model.Image{Grid: img.Grid, Patches: img.Numbers()})
 	if err != nil {
 		return nil, &StepError{Err: err}
 	}

@@ -140,8 +140,11 @@ func (m *prompter) see(ctx context.Context, p *prompt) ([]engine.Image, error) {
 			img := engine.Image{At: b.at + t.at, Digest: v.TileDigest(t.tile)}
 			img.Grid = v.Tiles[t.tile].Grid
 			n := img.Grid[0] * img.Grid[1] * img.Grid[2]
-			img.Patches = make([]float32, n*v.PatchLen())
-			v.Patches(img.Patches, t.tile, 0, n)
+			img.Make = func() []float32 {
+				patches := make([]float32, n*v.PatchLen())
+				v.Patches(patches, t.tile, 0, n)
+				return patches
+			}
 			all = append(all, img)
 		}
 	}

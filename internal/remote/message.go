@@ -49,7 +49,7 @@ func appendImage(b []byte, img *engine.Image) []byte {
 	for _, n := range img.Grid {
 		b = appendInt(b, n)
 	}
-	return appendFloats(b, img.Patches)
+	return appendFloats(b, img.Numbers())
 }
 
 func (c *contents) image() (img engine.Image) {

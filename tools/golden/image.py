@@ -348,4 +348,5 @@ def main(to):
         json.dump({"made by": HAVE, "processors": prepared}, f, indent=None, separators=(",", ":"))
 
 
-main(sys.argv[1])
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -32,16 +32,16 @@ const (
 )
 
 var families = map[string]family{
-	"qwen3_vl":   {qwen, strings.Fields(qwenTokens), chatML("<|vision_start|><|image_pad|><|vision_end|>")},
-	"qwen3_5":    {qwen, strings.Fields(qwenTokens), chatML("<|vision_start|><|image_pad|><|vision_end|>")},
-	"qwen2_vl":   {qwen, strings.Fields(qwenTokens), chatML("<|vision_start|><|image_pad|><|vision_end|>")},
-	"qwen2_5_vl": {qwen, strings.Fields(qwenTokens), chatML("<|vision_start|><|image_pad|><|vision_end|>")},
+	"qwen3_vl":   {qwen, strings.Fields(qwenTokens), ChatML("<|vision_start|><|image_pad|><|vision_end|>")},
+	"qwen3_5":    {qwen, strings.Fields(qwenTokens), ChatML("<|vision_start|><|image_pad|><|vision_end|>")},
+	"qwen2_vl":   {qwen, strings.Fields(qwenTokens), ChatML("<|vision_start|><|image_pad|><|vision_end|>")},
+	"qwen2_5_vl": {qwen, strings.Fields(qwenTokens), ChatML("<|vision_start|><|image_pad|><|vision_end|>")},
 	"gemma3": {`{"image_processor_type": "Gemma3ImageProcessor", "size": {"height": 16, "width": 16}}`,
 		strings.Fields("<start_of_image> <image_soft_token> <end_of_image>"), turns},
 }
 
-// chatML is a template that prints a mark for images of the user's and of results of tools.
-func chatML(mark string) string {
+// ChatML is a template that prints a mark for images of the user's and of results of tools.
+func ChatML(mark string) string {
 	return `{%- macro show(content) -%}{%- if content is string -%}{{- content -}}{%- else -%}{%- for p in content -%}
 {%- if p.type == 'image' -%}{{- '` + mark + `' -}}{%- else -%}{{- p.text -}}{%- endif -%}{%- endfor -%}{%- endif -%}{%- endmacro -%}
 {%- if tools -%}{{- '<|im_start|>system\n# Tools\n' + tools|tojson + '<|im_end|>\n' -}}{%- endif -%}

@@ -1,0 +1,127 @@
+package generate
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"image"
+	"image/png"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hearth/internal/chat"
+	"hearth/internal/engine"
+	"hearth/internal/vision"
+	"hearth/internal/vision/visiontest"
+)
+
+// seeing is a generator with the demo's vocabulary, in which some tokens have other names, and a template that prints a mark.
+func seeing(t testing.TB, files vision.Files, tokens []string, mark string) *Generator {
+	t.Helper()
+	fsys := fstest.MapFS{"chat_template.jinja": {Data: []byte(visiontest.ChatML(mark))}}
+	for _, name := range []string{"tokenizer.json", "tokenizer_config.json"} {
+		b, err := os.ReadFile(filepath.Join(demoFolder, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, token := range tokens {
+			quoted, _ := json.Marshal(token)
+			b = bytes.ReplaceAll(b, fmt.Appendf(nil, `"<|reserved_%d|>"`, i), quoted)
+		}
+		fsys[name] = &fstest.MapFile{Data: b}
+	}
+	cfg, err := Load(fsys, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := vision.NewProcessor(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Engine, cfg.Sight = &script{context: 1 << 20, finish: engine.Stop}, &Sight{Processor: p, Gate: vision.NewGate(1, vision.DefaultLimits())}
+	g, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(g.Warnings()) > 0 || !g.Model().Sees {
+		t.Fatalf("it cannot see: %q", g.Warnings())
+	}
+	return g
+}
+
+func blank(t testing.TB, w, h int) chat.Part {
+	var b bytes.Buffer
+	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, w, h))); err != nil {
+		t.Fatal(err)
+	}
+	return chat.Part{Kind: chat.PartMedia, Media: &chat.Media{Kind: chat.Image, File: b.Bytes(), Path: "here"}}
+}
+
+// TestPlaces: prompts with images have the ids that transformers' processors make.
+func TestPlaces(t *testing.T) {
+	var g struct {
+		Sizes [][2]int
+		Cases map[string]struct {
+			Files struct {
+				Config       json.RawMessage
+				Preprocessor json.RawMessage
+			}
+			Tokens []string
+			Mark   string
+			Talks  []struct {
+				Parts []any
+				Runs  [][2]int
+			}
+		}
+	}
+	b, err := os.ReadFile(filepath.Join("testdata", "places.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, &g); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range g.Cases {
+		t.Run(name, func(t *testing.T) {
+			gen := seeing(t, vision.Files{Config: c.Files.Config, Preprocessor: c.Files.Preprocessor}, c.Tokens, c.Mark)
+			for _, talk := range c.Talks {
+				m := chat.Message{Role: chat.User}
+				for _, part := range talk.Parts {
+					if s, ok := part.(string); ok {
+						m.Parts = append(m.Parts, chat.Part{Text: s})
+					} else {
+						size := g.Sizes[int(part.(float64))]
+						m.Parts = append(m.Parts, blank(t, size[0], size[1]))
+					}
+				}
+				p, err := gen.prompt(t.Context(), &chat.Request{Messages: []chat.Message{m}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				var runs [][2]int
+				for _, id := range p.tokens {
+					if n := len(runs); n > 0 && runs[n-1][0] == int(id) {
+						runs[n-1][1]++
+					} else {
+						runs = append(runs, [2]int{int(id), 1})
+					}
+				}
+				if d := cmp.Diff(talk.Runs, runs); d != "" {
+					t.Errorf("%v: -want +got\n%s", talk.Parts, d)
+				}
+				if n, err := gen.Count(t.Context(), &chat.Request{Messages: []chat.Message{m}}); err != nil || n != len(p.tokens) {
+					t.Errorf("%d tokens counted, %d there, error %v", n, len(p.tokens), err)
+				}
+				for at := range p.encoded.IDs {
+					if id := p.id(p.token(at)); id != at {
+						t.Errorf("id %d is token %d, which is id %d", at, p.token(at), id)
+					}
+				}
+			}
+		})
+	}
+}
