@@ -14,10 +14,12 @@ import (
 // A frame is four bytes with the length of what follows (little-endian), a byte that says what it is, and its contents: numbers
 // as in encoding/binary's Uvarint, texts and lists after their lengths.
 const (
-	version    = 4
+	version    = 5
 	headerSize = 4
 	maxFrame   = 64 << 20
 	fullFrame  = 1 << 20 // from here on, updates go on in another frame
+	// partNumbers is how many numbers of an image go in one frame, and before other frames may go: some milliseconds.
+	partNumbers = 1 << 20
 )
 
 type kind byte
@@ -28,6 +30,7 @@ const (
 	kindPong
 
 	// To the worker process.
+	kindPatches    // stream, image, some of its numbers; the prompt follows them
 	kindPrompt     // stream, prompt
 	kindCancel     // stream
 	kindConstraint // stream, constraint: after every token of a prompt with Constrain
@@ -54,7 +57,7 @@ const (
 )
 
 func (k kind) String() string {
-	return [...]string{"?", "greeting", "ping", "pong", "prompt", "cancel", "constraint", "call", "drop", "end", "grown", "shrink", "wake",
+	return [...]string{"?", "greeting", "ping", "pong", "patches", "prompt", "cancel", "constraint", "call", "drop", "end", "grown", "shrink", "wake",
 		"loaded", "failed", "news", "reply", "warn", "closed", "stuck", "grow", "give", "spare"}[min(k, lastKind)]
 }
 

@@ -43,30 +43,31 @@ func appendPrompt(b []byte, p *engine.Prompt) []byte {
 	return b
 }
 
-// appendImage encodes an image with all of its patches: a few megabytes for each megapixel.
+// appendImage encodes an image but for its patches, which go before, in parts.
 func appendImage(b []byte, img *engine.Image) []byte {
 	b = append(appendInt(b, img.At), img.Digest[:]...)
 	for _, n := range img.Grid {
 		b = appendInt(b, n)
 	}
-	return appendFloats(b, img.Numbers())
+	return b
 }
 
-func (c *contents) image() (img engine.Image) {
+// image reads what appendImage encoded. The patches have come.
+func (c *contents) image(patches []float32) (img engine.Image) {
 	img.At = c.int()
 	copy(img.Digest[:], c.take(len(img.Digest)))
 	for i := range img.Grid {
 		img.Grid[i] = c.int()
 	}
-	img.Patches = c.floats()
+	img.Patches = patches
 	return img
 }
 
 // leastImage is the bytes of an image without patches.
-const leastImage = 1 + 32 + 3 + 1
+const leastImage = 1 + 32 + 3
 
-// prompt reads what appendPrompt encoded.
-func (c *contents) prompt() (p engine.Prompt, constrained bool) {
+// prompt reads what appendPrompt encoded; the patches of its images have come.
+func (c *contents) prompt(patches [][]float32) (p engine.Prompt, constrained bool) {
 	p.Tokens = c.ids()
 	p.MaxTokens = c.int()
 	p.StopIDs = c.ids()
@@ -88,11 +89,12 @@ func (c *contents) prompt() (p engine.Prompt, constrained bool) {
 			p.Marks[i] = c.int()
 		}
 	}
-	if n := c.count(leastImage); n > 0 {
-		p.Images = make([]engine.Image, n)
-		for i := range p.Images {
-			p.Images[i] = c.image()
-		}
+	n := c.count(leastImage)
+	if n != len(patches) {
+		c.fail()
+	}
+	for i := range patches {
+		p.Images = append(p.Images, c.image(patches[i]))
 	}
 	return p, constrained
 }

@@ -90,7 +90,11 @@ func TestPromptCrosses(t *testing.T) {
 		fill(t, r, reflect.ValueOf(&want).Elem())
 		want.Constrain = func(int32) engine.Constraint { return engine.Constraint{} }
 		c := &contents{b: appendPrompt(nil, &want)}
-		got, constrained := c.prompt()
+		var patches [][]float32
+		for i := range want.Images {
+			patches = append(patches, want.Images[i].Patches)
+		}
+		got, constrained := c.prompt(patches)
 		want.Constrain = nil
 		if d := cmp.Diff(want, got); d != "" || !constrained || c.end() != nil {
 			t.Fatalf("constrained %t, end %v, sent -, read +\n%s", constrained, c.end(), d)
@@ -308,7 +312,7 @@ func FuzzContents(f *testing.F) {
 		c := &contents{b: b}
 		switch kind(k) {
 		case kindPrompt:
-			p, constrained := c.prompt()
+			p, constrained := c.prompt(nil)
 			if c.end() != nil {
 				return
 			}
@@ -316,7 +320,7 @@ func FuzzContents(f *testing.F) {
 				p.Constrain = func(int32) engine.Constraint { return engine.Constraint{} }
 			}
 			again := &contents{b: appendPrompt(nil, &p)}
-			q, _ := again.prompt()
+			q, _ := again.prompt(nil)
 			p.Constrain = nil
 			if d := cmp.Diff(p, q, cmpopts.EquateNaNs()); d != "" || again.end() != nil {
 				t.Errorf("end %v\n%s", again.end(), d)

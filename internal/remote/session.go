@@ -31,6 +31,8 @@ type session struct {
 	closed error                  // what kindClosed said
 	stuck  atomic.Pointer[string] // why it was killed
 	over   bool                   // under Engine.mu
+
+	parcels parcels
 }
 
 // diedError is a worker process that ended by itself.
@@ -55,6 +57,13 @@ func (e *Engine) startSession(ctx context.Context) (*session, error) {
 		s.had = share.Use()
 		g.Share = &s.had
 		s.listen()
+	}
+	s.out.more = func(b []byte) []byte {
+		b, more := s.parcels.next(b)
+		if more {
+			s.out.signal()
+		}
+		return b
 	}
 	s.out.put(kindGreeting, func(b []byte) []byte { return appendJSON(b, g) })
 	written := make(chan struct{})
@@ -247,7 +256,7 @@ func (s *session) updates(c *contents) error {
 			return errFrame
 		}
 		if !n.Usage.Started.IsZero() {
-			q.prompt = nil
+			q.prompt, q.images = nil, nil
 		}
 		if q.constrain != nil && n.Reason == engine.Running { // else nothing follows
 			s.constrain(q, n.Tokens)

@@ -30,7 +30,8 @@ type stream struct {
 	client    uint64
 	max       int
 
-	prompt []byte   // encoded; nil once it has begun
+	prompt []byte // encoded; nil once it has begun
+	images []engine.Image
 	tries  int      // worker processes that it was sent to
 	lost   *session // has ended while it had this; nil: the current session has it
 }
@@ -67,7 +68,7 @@ func (e *Engine) submit(ctx context.Context, s *session, p *engine.Prompt) (*eng
 	if p.MaxTokens > 0 {
 		room = min(room, p.MaxTokens)
 	}
-	q := &stream{constrain: p.Constrain, ctx: ctx, request: p.Request, client: p.Client, max: room}
+	q := &stream{constrain: p.Constrain, ctx: ctx, request: p.Request, client: p.Client, max: room, images: p.Images}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.session != s {
@@ -94,6 +95,11 @@ func (q *stream) send(s *session) bool {
 	q.known = known{usage: q.stream.Usage(), left: q.max}
 	q.tries++
 	q.lost = nil
+	if len(q.images) > 0 && len(q.prompt) < maxFrame {
+		s.parcels.add(&parcel{id: q.id, prompt: q.prompt, images: q.images})
+		s.out.signal()
+		return true
+	}
 	return s.out.put(kindPrompt, func(b []byte) []byte { return append(b, q.prompt...) })
 }
 
@@ -105,9 +111,12 @@ func (e *Engine) cancel(q *stream) {
 		return
 	}
 	if q.lost == nil {
+		unsent := e.session.parcels.remove(q.id)
 		e.session.out.put(kindCancel, func(b []byte) []byte { return appendUint(b, q.id) })
-		e.mu.Unlock()
-		return
+		if !unsent {
+			e.mu.Unlock()
+			return
+		}
 	}
 	delete(e.streams, q.id)
 	e.mu.Unlock()

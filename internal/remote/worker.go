@@ -26,6 +26,8 @@ type worker struct {
 	room     func(ctx context.Context, rows int) (done func(), err error)
 	watchdog *watchdog.Timer // of forward
 
+	patches map[uint64][][]float32 // of images whose prompt has not come; used by read alone
+
 	mu      sync.Mutex
 	loaded  bool
 	engine  *engine.Engine
@@ -131,8 +133,10 @@ func (w *worker) read(in *receiver) error {
 			return nil
 		case w.share != nil && (k == kindGrown || k == kindShrink || k == kindWake):
 			w.share.told(k, c)
-		case !loaded || k == kindPrompt && e == nil:
+		case !loaded || (k == kindPrompt || k == kindPatches) && e == nil:
 			return errFrame
+		case k == kindPatches:
+			w.addPatches(c)
 		case k == kindPrompt:
 			w.submit(e, c)
 		case k == kindCancel:
@@ -155,7 +159,8 @@ func (w *worker) read(in *receiver) error {
 // submit starts a stream. One that is refused has ended at once.
 func (w *worker) submit(e *engine.Engine, c *contents) {
 	s := &workerStream{id: c.uint()}
-	p, constrained := c.prompt()
+	p, constrained := c.prompt(w.patches[s.id])
+	delete(w.patches, s.id)
 	if c.end() != nil {
 		return
 	}
@@ -194,6 +199,7 @@ func (w *worker) touch(s *workerStream, now bool) {
 }
 
 func (w *worker) cancel(id uint64) {
+	delete(w.patches, id) // its prompt will not come
 	w.mu.Lock()
 	s := w.streams[id]
 	w.mu.Unlock()
