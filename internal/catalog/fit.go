@@ -39,7 +39,8 @@ const (
 // chooseStorage decides between weights in memory of their own, in the form that products read fastest, and weights that stay in
 // their mapped files, whose memory the system can take back. The second is slower, so that it is only for models that would not
 // fit otherwise, and those of whom the user asks it. A model that fits neither way is refused, unless the user asks for the
-// second: it then comes from the disk in every step. open makes backends like be to forecast on; available is the memory that
+// second: it then comes from the disk in every step. What images take does not decide: where there is no memory for them, texts
+// are answered. open makes backends like be to forecast on; available is the memory that
 // there is, 0 if unknown.
 func chooseStorage(c *model.Checkpoint, src *Source, be backend.Backend, open func() (backend.Backend, error), o backend.Options, cfg *config.Config, available int64) (weightStorage, error) {
 	if _, ok := be.(forecaster); !ok || cfg.LowMemory == nil && available == 0 {
@@ -54,13 +55,13 @@ func chooseStorage(c *model.Checkpoint, src *Source, be backend.Backend, open fu
 		return weightStorage{}, err
 	}
 	switch {
-	case asked && *cfg.LowMemory && (available == 0 || mapped.Sum() <= available):
+	case asked && *cfg.LowMemory && (available == 0 || mapped.Text() <= available):
 		return weightStorage{mapped: true, why: "low-memory is set", taken: mapped.Weights}, nil
 	case asked && *cfg.LowMemory:
 		return weightStorage{}, mapped.refuse(c.Where, available, true)
-	case available == 0 || packed.Sum() <= available:
+	case available == 0 || packed.Text() <= available:
 		return weightStorage{why: fits(available), taken: packed.Weights}, nil
-	case asked || mapped.Sum()+files > available:
+	case asked || mapped.Text()+files > available:
 		return weightStorage{}, packed.refuse(c.Where, available, false)
 	}
 	why := fmt.Sprintf("repacked they would take %s, and %s are available", size(packed.Weights), size(available))
@@ -136,7 +137,7 @@ func estimate(c *model.Checkpoint, open func() (backend.Backend, error), o backe
 // refuse says what does not fit, and what would.
 func (n *needs) refuse(where string, available int64, mapped bool) error {
 	e := &model.LoadError{Where: where, Problem: fmt.Sprintf("it needs %s of memory (weights %s, keys and values of %d tokens %s, a step %s), and %s are available",
-		size(n.Sum()), size(n.Weights), n.Tokens, size(n.Keys), size(n.Step), size(available))}
+		size(n.Text()), size(n.Weights), n.Tokens, size(n.Keys), size(n.Step), size(available))}
 	room := max(available-n.Keys-n.Step, 0)
 	bits := 8 * float64(room) / float64(max(n.params, 1))
 	const slow = ", and --low-memory reads this one from the disk in every step, slowly"

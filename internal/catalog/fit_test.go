@@ -113,3 +113,37 @@ func TestCheckWeights(t *testing.T) {
 		}
 	}
 }
+
+// TestImagesAreForecast: what images take is told from config.json, beside what texts take, which is as it is without a tower; it
+// does not decide whether a model is loaded.
+func TestImagesAreForecast(t *testing.T) {
+	const text = `{"model_type":"qwen3_vl","text_config":{"hidden_size":64,"num_hidden_layers":2,"intermediate_size":96,"num_attention_heads":4,"num_key_value_heads":2,
+"rms_norm_eps":1e-6,"head_dim":16,"vocab_size":97,"max_position_embeddings":4096,"rope_parameters":{"rope_theta":10000,"rope_type":"default","mrope_section":[4,2,2]}},"tie_word_embeddings":true%s}`
+	const tower = `,"vision_config":{"depth":2,"hidden_size":256,"intermediate_size":512,"num_heads":2,"patch_size":16,"out_hidden_size":64,"num_position_embeddings":25,"deepstack_visual_indexes":[0]}`
+	forecast := func(conf string, tokens int) Forecast {
+		c, err := model.OpenConfig([]byte(conf), "m")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		be := cpu.New()
+		defer be.Close()
+		f, err := NewForecaster(c, be, backend.Options{Threads: 1, Precision: backend.Float32}, config.Default(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := f.For(tokens)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	blind, few, many := forecast(fmt.Sprintf(text, ""), 4096), forecast(fmt.Sprintf(text, tower), 256), forecast(fmt.Sprintf(text, tower), 4096)
+	if blind.Images != 0 || blind.Text() != many.Text() || many.Sum() != many.Text()+many.Images {
+		t.Errorf("without a tower %+v, with one %+v", blind, many)
+	}
+	const weights = 2*256*(4*256+2*512) + 256*3*2*16*16 // numbers of the large matrices
+	if least := int64(sights + weights*2); few.Images < least || many.Images < few.Images+4096*4*256*4 {
+		t.Errorf("images take %d bytes, %d in a long context; kept and weights are %d", few.Images, many.Images, least)
+	}
+}

@@ -28,6 +28,8 @@ type Forecaster struct {
 	cfg     *config.Config
 	weights int64
 	store   backend.Store
+	tower   *model.Tower // nil: it cannot see
+	opts    backend.Options
 }
 
 // Forecast is the memory in bytes that a model takes while it reads and continues one sequence.
@@ -36,10 +38,14 @@ type Forecast struct {
 	Weights int64 // memory of their own
 	Keys    int64 // keys and values of the tokens, what else a sequence carries on, and the copies of that in the prompt cache
 	Step    int64 // what a step takes beside these; most for a whole chunk of a prompt
+	Images  int64 // what images take beside these: the tower, what is kept of them, and what a step with one takes more; not before the first
 }
 
 // Sum is the memory that nobody can take back.
-func (f *Forecast) Sum() int64 { return f.Weights + f.Keys + f.Step }
+func (f *Forecast) Sum() int64 { return f.Text() + f.Images }
+
+// Text is Sum for who sends no images.
+func (f *Forecast) Text() int64 { return f.Weights + f.Keys + f.Step }
 
 // errNoForecast is for backends with a device of their own: they cannot say what a model takes before it is loaded.
 var errNoForecast = errors.New("the backend does not say what models take")
@@ -72,7 +78,11 @@ func NewForecaster(c *model.Checkpoint, be backend.Backend, o backend.Options, c
 	if err != nil {
 		return nil, fmt.Errorf("load model: %s: %w", c.Where, err)
 	}
-	return &Forecaster{Model: m, be: p, cfg: cfg, weights: bytes(), store: st}, nil
+	tower, err := c.Tower()
+	if err != nil {
+		tower = nil // the model loads without it, and says so
+	}
+	return &Forecaster{Model: m, be: p, cfg: cfg, weights: bytes(), store: st, tower: tower, opts: o}, nil
 }
 
 // State is how the model's state is divided, and how keys and values are kept.
@@ -95,7 +105,21 @@ func (f *Forecaster) For(tokens int) (Forecast, error) {
 	if f.cfg.PromptCache { // copies where the answer begins, where it ends, and now and then
 		keys += g.SnapBytes * int64(2+tokens/engine.SnapshotEvery)
 	}
-	return Forecast{Tokens: tokens, Weights: f.weights, Keys: keys, Step: step}, nil
+	images, err := f.images(tokens, step)
+	return Forecast{Tokens: tokens, Weights: f.weights, Keys: keys, Step: step, Images: images}, err
+}
+
+// images is what the engine promises a tower beside steps of so many bytes: see engine.Config.Sights.
+func (f *Forecaster) images(tokens int, step int64) (int64, error) {
+	if f.tower == nil {
+		return 0, nil
+	}
+	grid, ok := f.tower.Largest(tokens)
+	if !ok {
+		return 0, nil // no image fits
+	}
+	weights, seeing, err := f.tower.Weigh(f.be, f.opts, grid)
+	return weights + sights + f.tower.FeatureBytes(grid) + max(seeing-step, 0), err
 }
 
 // rehearse runs one step of so many rows of a prompt, as the engine would.

@@ -235,9 +235,16 @@ func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 	if err != nil {
 		return nil, fmt.Errorf("load model: %s: %w", c.Where, err)
 	}
-	state, err := cacheBudget(cfg, cmp.Or(w.storage.taken, m.Bytes), sysmem.Total())
+	seeing := int64(0) // weights of the tower and what is kept of images
+	if w.tower != nil {
+		if seeing, err = w.tower.Weights(w.backend, opts); err != nil {
+			return nil, err
+		}
+		seeing += sights
+	}
+	state, err := cacheBudget(cfg, cmp.Or(w.storage.taken, m.Bytes)+seeing, sysmem.Total())
 	if err == nil {
-		state, err = onDevice(w.backend, cfg, m.Bytes, state)
+		state, err = onDevice(w.backend, cfg, m.Bytes+seeing, state)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("load model: %s: %w", c.Where, err)

@@ -367,8 +367,12 @@ func (s *shown) print(w io.Writer) error {
 	row("precision", "%s", s.Precision)
 	row("state", "%s", &s.State)
 	for _, m := range s.Memory {
-		row("  memory", "%s bytes for %s tokens: weights %s, keys and values %s, a step %s, the program %s",
-			console.Commas(m.Bytes), console.Commas(int64(m.Context)), console.Commas(m.Weights), console.Commas(m.State), console.Commas(m.Step), console.Commas(m.Program))
+		images := ""
+		if m.Images > 0 {
+			images = ", images " + console.Commas(m.Images)
+		}
+		row("  memory", "%s bytes for %s tokens: weights %s, keys and values %s, a step %s%s, the program %s",
+			console.Commas(m.Bytes), console.Commas(int64(m.Context)), console.Commas(m.Weights), console.Commas(m.State), console.Commas(m.Step), images, console.Commas(m.Program))
 		if m.LowMemory.Files == 0 {
 			continue // there are no files that could stay mapped
 		}

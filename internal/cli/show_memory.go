@@ -20,6 +20,7 @@ type shownMemory struct {
 	Weights int64 `json:"weights"`
 	State   int64 `json:"state"`
 	Step    int64 `json:"step"`
+	Images  int64 `json:"images,omitempty"` // of models that see
 	Program int64 `json:"program"`
 
 	LowMemory shownMapped `json:"low_memory"`
@@ -78,7 +79,7 @@ func (f *forecasts) memory(contexts []int, layers []shownLayers) ([]shownMemory,
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, shownMemory{Context: n, Bytes: packed.Sum() + f.program, Weights: packed.Weights, State: packed.Keys, Step: packed.Step, Program: f.program,
+		all = append(all, shownMemory{Context: n, Bytes: packed.Sum() + f.program, Weights: packed.Weights, State: packed.Keys, Step: packed.Step, Images: packed.Images, Program: f.program,
 			LowMemory: shownMapped{mapped.Sum() + f.program, min(readAlways(layers), packed.Weights-mapped.Weights)}}) // none of the embedded model
 	}
 	return all, nil

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"runtime/debug"
 	"sync"
@@ -162,14 +163,15 @@ func (n *numbers) mark(key []kv.Elem, salt *kv.Salt, images []placed) {
 
 // sights are what the tower has made of images, by digest. It belongs to the loop.
 type sights struct {
-	tower *model.Tower
-	be    backend.Backend
-	opts  backend.Options
-	limit int64 // bytes that are kept beyond what sequences still need
-	made  map[[32]byte]*sight
-	bytes int64
-	clock int64
-	took  time.Duration // in this step
+	tower  *model.Tower
+	be     backend.Backend
+	opts   backend.Options
+	limit  int64 // bytes that are kept beyond what sequences still need
+	memory *memory
+	made   map[[32]byte]*sight
+	bytes  int64
+	clock  int64
+	took   time.Duration // in this step
 
 	encoded, reused int64
 }
@@ -187,7 +189,7 @@ func (s *sights) step() {
 }
 
 // need gives the features of an image, which it makes unless they are there. A panic of the tower is an error of who needs it.
-func (s *sights) need(img *Image) (f *model.Features, err error) {
+func (s *sights) need(img *Image, seqs map[sched.ID]*sequence) (f *model.Features, err error) {
 	if v := s.made[img.Digest]; v != nil {
 		if v.used != s.clock {
 			s.reused++
@@ -204,6 +206,13 @@ func (s *sights) need(img *Image) (f *model.Features, err error) {
 			err = &StepError{Err: fmt.Errorf("panic: %v", v), Stack: debug.Stack()}
 		}
 	}(time.Now())
+	more := s.tower.FeatureBytes(img.Grid)
+	if kept := s.memory.tower.kept; s.memory.tower.told && s.bytes+more > kept {
+		s.trim(seqs, max(min(s.limit, kept-more), 0))
+	}
+	if err := s.memory.see(s.tower, s.opts, img.Grid, s.bytes+more); err != nil {
+		return nil, err
+	}
 	if err := s.tower.Load(s.be, s.opts); err != nil {
 		return nil, fmt.Errorf("load the part that sees: %w", err)
 	}
@@ -221,9 +230,9 @@ func (s *sights) need(img *Image) (f *model.Features, err error) {
 	return &v.features, nil
 }
 
-// trim forgets what was not needed for longest, until the rest is within the limit. What running sequences still need stays.
-func (s *sights) trim(seqs map[sched.ID]*sequence) {
-	if s.bytes <= s.limit {
+// trim forgets what was not needed for longest, until the rest is within a limit. What running sequences still need stays.
+func (s *sights) trim(seqs map[sched.ID]*sequence, limit int64) {
+	if s.bytes <= limit {
 		return
 	}
 	needed := map[[32]byte]bool{}
@@ -234,7 +243,7 @@ func (s *sights) trim(seqs map[sched.ID]*sequence) {
 			}
 		}
 	}
-	for s.bytes > s.limit {
+	for s.bytes > limit {
 		var oldest [32]byte
 		var found *sight
 		for d, v := range s.made {
@@ -270,7 +279,10 @@ func (r *runner) see(q *sequence, start, tokens, row int) error {
 		if from >= to {
 			continue
 		}
-		f, err := r.sights.need(p.Image)
+		if q.stream.ctx.Err() != nil || q.stream.Finish() != Running {
+			return context.Canceled // a tower's step is long: it is not run for nobody
+		}
+		f, err := r.sights.need(p.Image, r.seqs)
 		if err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 
 	"hearth/internal/backend"
 	"hearth/internal/backend/cpu"
+	"hearth/internal/budget"
 	"hearth/internal/kv"
 	"hearth/internal/model"
 	"hearth/internal/quant"
@@ -289,5 +290,129 @@ func TestNumbers(t *testing.T) {
 	}
 	if id := n.number(digest(3)); id != mostNumbers+10 {
 		t.Errorf("digest 3 comes back with the number %d", id)
+	}
+}
+
+// TestTowerPromised: the memory of a tower, of its largest step and of what is kept of images is promised when the engine starts,
+// and is not touched before the first image; with images the share does not grow.
+func TestTowerPromised(t *testing.T) {
+	v, be := towerOf(t, seeing), cpu.New()
+	s := sharedMachine(1 << 30)
+	var share *budget.Share
+	var blind budget.Use
+	seesIn := func(tower *model.Tower, be *cpu.Backend, name string) (*Engine, *budget.Share) {
+		share, err := s.Ask(t.Context(), budget.Claim{Name: name, Use: budget.Use{Weights: 1000}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return start(t, &hooked{Backend: be, config: seeing, precision: backend.Float32}, func(c *Config) {
+			c.Backend = be // tells of its memory
+			c.Tower, c.Seeing, c.Sights, c.Share = tower, backend.Options{Precision: backend.Float32, Threads: 2}, 1<<20, share
+		}), share
+	}
+	_, share = seesIn(nil, cpu.New(), "blind")
+	blind = share.Use()
+	e, share := seesIn(v, be, "sees")
+	use, held := share.Use(), be.Held()
+	grid, _ := v.Largest(e.Context())
+	if use.Weights < blind.Weights+1<<20+v.FeatureBytes(grid) || use.Scratch <= blind.Scratch {
+		t.Errorf("%+v are promised, %+v without a tower", use, blind)
+	}
+	read(t, submit(t, e, album(v)[6]))
+	if v.Loaded() || be.Held() > held+use.State {
+		t.Error("a text touches the tower")
+	}
+	for _, p := range album(v) {
+		read(t, submit(t, e, p))
+	}
+	large := Prompt{Tokens: prompt(v.Rows(grid)+1, 3), MaxTokens: 1, Logprobs: -1, Images: []Image{picture(v, 1, 9, grid)}}
+	if large.Tokens = large.Tokens[:min(len(large.Tokens), e.Context()-1)]; v.Rows(grid) > len(large.Tokens)-1 {
+		grid[1] -= 2
+		large.Images[0] = picture(v, 1, 9, grid)
+	}
+	read(t, submit(t, e, large))
+	settle(e)
+	now := share.Use()
+	if now.Weights != use.Weights || now.Scratch != use.Scratch || be.StepBytes() > use.Scratch {
+		t.Errorf("%+v were promised, %+v are taken, %d by a step", use, now, be.StepBytes())
+	}
+	if !v.Loaded() {
+		t.Error("the tower was not loaded")
+	}
+}
+
+// TestTowerLacksMemory: where there is no memory for a tower, texts are answered and images are refused, until there is.
+func TestTowerLacksMemory(t *testing.T) {
+	v, be := towerOf(t, seeing), cpu.New()
+	s := sharedMachine(256 << 20)
+	share, err := s.Ask(t.Context(), budget.Claim{Name: "sees", Use: budget.Use{Weights: 1000}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := start(t, &hooked{Backend: be, config: seeing, precision: backend.Float32}, func(c *Config) {
+		c.Backend = be
+		c.Tower, c.Seeing, c.Sights, c.Share, c.PrefillChunk = v, backend.Options{Precision: backend.Float32, Threads: 2}, 1<<30, share, 64 // more than there is
+	})
+	all := album(v)
+	read(t, submit(t, e, all[6]))
+	settle(e)
+	other, err := s.Ask(t.Context(), budget.Claim{Name: "other", Pinned: true, Use: budget.Use{Weights: s.Free("")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream := submit(t, e, all[0])
+	var short *NoMemoryError
+	for err = nil; err == nil; {
+		_, err = stream.Next()
+	}
+	if !errors.As(err, &short) || v.Loaded() {
+		t.Fatalf("the image ends with %v, loaded %t", err, v.Loaded())
+	}
+	read(t, submit(t, e, all[6]))
+	other.Close()
+	read(t, submit(t, e, all[0]))
+	settle(e)
+	if n := share.Use().Sum(); n > s.Capacity() || !v.Loaded() {
+		t.Errorf("%d bytes of %d", n, s.Capacity())
+	}
+}
+
+// TestCancelledImages: a prompt that is cancelled while the tower runs has no more of its images encoded, whoever cancels it.
+func TestCancelledImages(t *testing.T) {
+	for _, name := range []string{"context", "close"} {
+		v := towerOf(t, seeing)
+		ctx, cancel := context.WithCancel(t.Context())
+		t.Cleanup(cancel)
+		started, leave := make(chan struct{}), make(chan struct{})
+		h := &hooked{Backend: cpu.New(), config: seeing, precision: backend.Float32}
+		seen := 0
+		h.begin = func(b *backend.Batch) {
+			if b.Spans[0].Slot < 0 {
+				if seen++; seen == 1 {
+					close(started)
+					<-leave
+				}
+			}
+		}
+		e := start(t, h, func(c *Config) { c.Tower, c.Seeing = v, backend.Options{Precision: backend.Float32, Threads: 2} })
+		s, err := e.Submit(ctx, album(v)[5]) // three images
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-started
+		if name == "close" {
+			s.Close()
+		} else {
+			cancel()
+		}
+		close(leave)
+		if _, err := s.Next(); !errors.Is(err, context.Canceled) || s.Finish() != Cancel {
+			t.Errorf("%s: it ends with %v, %v", name, err, s.Finish())
+		}
+		read(t, submit(t, e, album(v)[6]))
+		settle(e)
+		if n := e.Stats().Images.Encoded; n != 1 {
+			t.Errorf("%s: %d images encoded", name, n)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -48,7 +49,7 @@ func (e *Engine) loop() {
 				e.run.close(out[i].seq, e.left[i])
 			}
 		}
-		e.run.sights.trim(e.seqs)
+		e.run.sights.trim(e.seqs, e.run.sights.limit)
 		e.deliver(out)
 		e.watchdog.End()
 		e.trace.done()
@@ -212,7 +213,9 @@ func (e *Engine) appendTokens(p sched.Plan, out []result) []sched.Outcome {
 		o := sched.Outcome{}
 		switch {
 		case r.err != nil:
-			r.reason, o.Failed = Error, true
+			if r.reason, o.Failed = Error, true; errors.Is(r.err, context.Canceled) {
+				r.reason = Cancel
+			}
 		case len(r.tokens) > 0:
 			r.appendTokens()
 			o.New, o.Kept = len(r.seq.tokens)-r.seq.Known, r.kept

@@ -8,6 +8,7 @@ import (
 	"hearth/internal/backend"
 	"hearth/internal/budget"
 	"hearth/internal/kv"
+	"hearth/internal/model"
 )
 
 // memory is what an engine may have of the machine's memory: for state under the allocator's limit, and for the arrays of a step.
@@ -24,6 +25,17 @@ type memory struct {
 	last    budget.Answer // to the last wish
 	lack    budget.Use    // that wish
 	stuck   int64         // what only the prompt cache holds and eviction could not free
+	tower   towerUse
+}
+
+// towerUse is what of the share is for the tower. It is promised when the engine starts, as far as there is memory, and asked for at
+// the first image where there was none: who sends texts alone is not refused for it.
+type towerUse struct {
+	patches int   // of the largest image that there is memory for; 0: of none, or the backend does not tell
+	told    bool  // the backend tells
+	weights int64 // what they take
+	loaded  int64 // of the share's weights, for the tower's
+	kept    int64 // of the share's weights, for what it makes of images
 }
 
 // rehearser is a backend that runs steps without computing anything, and tells what their arrays take.
@@ -65,7 +77,78 @@ func newMemory(cfg *Config, store backend.Store, alloc *kv.Alloc) (*memory, erro
 	has = m.share.Use()
 	m.step = has.Scratch
 	alloc.OnShort(has.State, m.state)
-	return m, nil
+	return m, m.promiseTower(cfg, lim.Tokens)
+}
+
+// promiseTower asks for the tower's weights, for what is kept of images, and for a step with the largest one that a context has
+// places for, or a smaller one where there is no memory for that.
+func (m *memory) promiseTower(cfg *Config, context int) error {
+	if cfg.Tower == nil {
+		return nil
+	}
+	grid, ok := cfg.Tower.Largest(context)
+	if !ok {
+		return nil
+	}
+	s := &m.tower
+	weights, step, err := m.weigh(cfg.Tower, cfg.Seeing, grid)
+	if err != nil || step == 0 {
+		return err
+	}
+	s.told, s.weights = true, weights
+	s.loaded, s.kept = m.ask(weights), m.ask(cfg.Sights+cfg.Tower.FeatureBytes(grid))
+	if lack := (budget.Use{Scratch: max(step-m.step, 0)}); m.grant(lack) {
+		m.step += lack.Scratch
+		m.least, s.patches = max(m.least, step), grid[1]*grid[2]
+	}
+	return nil
+}
+
+// weigh is what the tower's weights and a step of it take: a step 0 where that is not known.
+func (m *memory) weigh(t *model.Tower, opts backend.Options, grid [3]int) (weights, step int64, err error) {
+	weights, step, err = t.Weigh(m.be, opts, grid)
+	if s, ok := m.be.(scratcher); ok && err == nil && step == 0 {
+		step = s.Scratch(grid[0]*grid[1]*grid[2], 0)
+	}
+	return weights, step, err
+}
+
+// grant asks for memory and takes no other answer.
+func (m *memory) grant(lack budget.Use) bool {
+	_, a := m.share.Grow(lack, lack)
+	return a == budget.Yes
+}
+
+// ask asks for memory that is never given back while the engine lives; 0: there is none.
+func (m *memory) ask(bytes int64) int64 {
+	lack := budget.Use{Weights: bytes}
+	got, _ := m.share.Grow(lack, lack)
+	return got.Weights
+}
+
+// see asks for what the tower lacks to make rows of an image, with which it has made so many bytes that are kept. Its error is of
+// who wants the image.
+func (m *memory) see(t *model.Tower, opts backend.Options, grid [3]int, made int64) error {
+	s := &m.tower
+	if m.share == nil || !s.told {
+		return nil
+	}
+	step := m.step
+	if grid[0]*grid[1]*grid[2] > s.patches {
+		var err error
+		if _, step, err = m.weigh(t, opts, grid); err != nil {
+			return err
+		}
+	}
+	lack := budget.Use{Weights: max(s.weights-s.loaded, 0) + max(made-s.kept, 0), Scratch: max(step-m.step, 0)}
+	if lack == (budget.Use{}) {
+		return nil
+	}
+	if !m.grant(lack) {
+		return &NoMemoryError{m.share.Short(lack)}
+	}
+	s.loaded, s.kept, m.step = max(s.loaded, s.weights), max(s.kept, made), m.step+lack.Scratch
+	return nil
 }
 
 // stepScratch is what steps of a loaded model take, nil where its backend does not tell.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -133,9 +134,9 @@ func (c *config) vision(to any) {
 }
 
 // Tower finds the part of the model that sees, without reading it. It is nil where there is none: the type has none here, or the
-// folder has the language model alone. Errors are LoadErrors.
+// folder has the language model alone. Of a config.json alone it is what that tells of. Errors are LoadErrors.
 func (c *Checkpoint) Tower() (*Tower, error) {
-	if !slices.ContainsFunc(c.names(), func(name string) bool { return visionName(name) != "" }) {
+	if !c.blank && !slices.ContainsFunc(c.names(), func(name string) bool { return visionName(name) != "" }) {
 		return nil, nil
 	}
 	t, err := findTower(c.Type, c.Config, c.source)
@@ -218,6 +219,66 @@ func (t *Tower) Close() error {
 	ld := t.loader
 	t.loader = nil
 	return ld.Close()
+}
+
+// mostPatches is how many patches of one image memory is promised for: what the processors of most families make of the largest.
+const mostPatches = 1 << 16
+
+// Largest is the grid of the largest square image, or of the only size there is, that takes up to so many places of tokens and
+// mostPatches; false: none does.
+func (t *Tower) Largest(rows int) (grid [3]int, ok bool) {
+	for n := int(math.Sqrt(mostPatches)); n > 0; n-- {
+		if grid = [3]int{1, n, n}; t.net.fits(grid) == nil && t.net.rows(grid) <= rows {
+			return grid, true
+		}
+	}
+	return grid, false
+}
+
+// dry is a backend that runs steps without computing anything, on weights that were only counted, and tells what they take.
+type dry interface {
+	DryLoader(o B.Options) (B.Loader, func() int64)
+	Rehearse(steps func() error) (int64, error)
+}
+
+// Weights tells what the weights take on a backend, in bytes: where it does not tell, those of the files. Nothing is loaded; of a
+// tower that is, they are there and count as 0.
+func (t *Tower) Weights(be B.Backend, opts B.Options) (int64, error) {
+	if t.Loaded() {
+		return 0, nil
+	}
+	if d, ok := be.(dry); ok {
+		l, bytes := d.DryLoader(opts)
+		err := t.parts.load(l)
+		return bytes(), err
+	}
+	none := B.Visitor(func(B.WeightSpec) (B.Weight, error) { return nil, nil })
+	files := &counter{Loader: none.NewLoader(opts), bits: map[int]int64{}}
+	err := t.parts.load(files)
+	return files.bytes, err
+}
+
+// Weigh is Weights, and what a step with an image of such a grid takes beside them; 0 where the backend does not tell. No step may
+// be open.
+func (t *Tower) Weigh(be B.Backend, opts B.Options, grid [3]int) (weights, step int64, err error) {
+	weights, err = t.Weights(be, opts)
+	d, ok := be.(dry)
+	if err != nil || !ok {
+		return weights, 0, err
+	}
+	step, err = d.Rehearse(func() error {
+		b := t.net.batch(grid)
+		o := be.Begin(nil, b)
+		defer o.End()
+		t.net.encode(o, b, grid, o.Upload(make([]float32, b.Rows()*t.Patch), b.Rows(), t.Patch))
+		return o.Err()
+	})
+	return weights, step, err
+}
+
+// FeatureBytes is more than what Encode makes of an image takes.
+func (t *Tower) FeatureBytes(grid [3]int) int64 {
+	return 4 * int64(t.Deep+1) * int64(t.net.rows(grid)) * int64(t.Width)
 }
 
 // Check says what is wrong with a grid and so many numbers of its patches.

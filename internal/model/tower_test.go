@@ -567,3 +567,64 @@ func FuzzTowerConfig(f *testing.F) {
 		}
 	})
 }
+
+// TestTowerWeigh: what a tower takes is told before it is loaded, and is what it takes then.
+func TestTowerWeigh(t *testing.T) {
+	for _, name := range visionGoldens(t) {
+		t.Run(name, func(t *testing.T) {
+			g := loadSeen(t, name)
+			c, err := model.OpenCheckpoint(with(g.folder(t), "config.json", text(string(g.Config))), "seen")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			v, err := c.Tower()
+			if err != nil {
+				t.Fatal(err)
+			}
+			be, opts := cpu.New(), backend.Options{Precision: backend.Float32, Threads: 2}
+			defer be.Close()
+			grid, ok := v.Largest(64)
+			if !ok || v.Rows(grid) > 64 || v.Check(grid, grid[1]*grid[2]*v.Patch) != nil {
+				t.Fatalf("the largest image has %v patches and %d rows", grid, v.Rows(grid))
+			}
+			if _, ok := v.Largest(0); ok {
+				t.Error("an image takes no rows")
+			}
+			weights, step, err := v.Weigh(be, opts, grid)
+			if err != nil || v.Loaded() || be.Held() != 0 {
+				t.Fatalf("%d bytes are held: %v", be.Held(), err)
+			}
+			if err := v.Load(be, opts); err != nil {
+				t.Fatal(err)
+			}
+			defer v.Close()
+			if held := be.Held(); held > weights || weights-held > weights/50 { // vectors are of the heap
+				t.Errorf("weights take %d bytes, %d were told", held, weights)
+			}
+			be.Trim()
+			f, err := v.Encode(be, &model.Image{Grid: grid, Patches: make([]float32, grid[1]*grid[2]*v.Patch)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Free(be)
+			if took := be.StepBytes(); took != step {
+				t.Errorf("a step takes %d bytes, %d were told", took, step)
+			}
+			if n := v.FeatureBytes(grid); n != f.Bytes() {
+				t.Errorf("features take %d bytes, %d were told", f.Bytes(), n)
+			}
+			if small, at := v.Largest(16); at && small != grid {
+				be.Trim()
+				f, err := v.Encode(be, &model.Image{Grid: small, Patches: make([]float32, small[1]*small[2]*v.Patch)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer f.Free(be)
+				if took := be.StepBytes(); took > step {
+					t.Errorf("a smaller image takes %d bytes, the largest %d", took, step)
+				}
+			}
+		})
+	}
+}

@@ -69,6 +69,9 @@ type loader struct {
 // DryLoader gives a loader that packs nothing, and the bytes of memory that what went through it would take. Its
 // weights are good for nothing but Rehearse.
 func (b *Backend) DryLoader(o backend.Options) (l backend.Loader, bytes func() int64) {
+	if o.Threads <= 0 {
+		o.Threads = Threads() // there may be a model that is loaded
+	}
 	b.opts = o
 	n := new(int64)
 	return &loader{be: b, dry: n}, func() int64 { return *n }
