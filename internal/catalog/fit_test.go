@@ -143,7 +143,7 @@ func TestImagesAreForecast(t *testing.T) {
 		t.Errorf("without a tower %+v, with one %+v", blind, many)
 	}
 	const weights = 2*256*(4*256+2*512) + 256*3*2*16*16 // numbers of the large matrices
-	if least := int64(sights + weights*2); few.Images < least || many.Images < few.Images+4096*4*256*4 {
+	if least := config.Default().ImageCacheBytes + weights*2; few.Images < least || many.Images < few.Images+4096*4*256*4 {
 		t.Errorf("images take %d bytes, %d in a long context; kept and weights are %d", few.Images, many.Images, least)
 	}
 }

@@ -38,7 +38,9 @@ type Forecast struct {
 	Weights int64 // memory of their own
 	Keys    int64 // keys and values of the tokens, what else a sequence carries on, and the copies of that in the prompt cache
 	Step    int64 // what a step takes beside these; most for a whole chunk of a prompt
-	Images  int64 // what images take beside these: the tower, what is kept of them, and what a step with one takes more; not before the first
+	// Images is what they take beside these: the tower, what is kept of them, and what a step with one takes more; not before the
+	// first.
+	Images int64
 }
 
 // Sum is the memory that nobody can take back.
@@ -119,7 +121,7 @@ func (f *Forecaster) images(tokens int, step int64) (int64, error) {
 		return 0, nil // no image fits
 	}
 	weights, seeing, err := f.tower.Weigh(f.be, f.opts, grid)
-	return weights + sights + f.tower.FeatureBytes(grid) + max(seeing-step, 0), err
+	return weights + f.cfg.ImageCacheBytes + f.tower.FeatureBytes(grid) + max(seeing-step, 0), err
 }
 
 // rehearse runs one step of so many rows of a prompt, as the engine would.

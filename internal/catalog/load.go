@@ -240,7 +240,7 @@ func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 		if seeing, err = w.tower.Weights(w.backend, opts); err != nil {
 			return nil, err
 		}
-		seeing += sights
+		seeing += cfg.ImageCacheBytes
 	}
 	state, err := cacheBudget(cfg, cmp.Or(w.storage.taken, m.Bytes)+seeing, sysmem.Total())
 	if err == nil {

@@ -186,6 +186,9 @@ func New(cfg Config) (*Engine, error) {
 	if e.spec.on {
 		policy.Draft = e.draft
 	}
+	if cfg.Tower != nil && cfg.StepTarget > 0 {
+		policy.Shorten = func(q *sched.Seq, end int) int { return e.run.sights.shorten(e.seqs[q.ID], end, cfg.StepTarget) }
+	}
 	policy.Ask = func(q *sched.Seq, cached int) bool { return e.disk.ask(q, cached) }
 	e.sched = sched.New(policy, alloc)
 	e.trace.listen = cfg.Trace

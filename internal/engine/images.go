@@ -174,7 +174,35 @@ type sights struct {
 	took   time.Duration // in this step
 
 	encoded, reused int64
+	pace            float64   // nanoseconds a patch took when an image was encoded last
+	planned         []*placed // images that the next step encodes beside decodes
 }
+
+// shorten ends a part of a step before an image that would make the tower take longer than target, beside what it encodes in that
+// step anyway. It encodes one, however long that takes.
+func (s *sights) shorten(q *sequence, end int, target time.Duration) int {
+	for i := range q.images {
+		p := &q.images[i]
+		if p.At >= end || q.Table.Len >= p.At+p.rows {
+			continue
+		}
+		took, there := float64(p.patches())*s.pace, s.made[p.Digest] != nil
+		for _, o := range s.planned {
+			took += float64(o.patches()) * s.pace
+			there = there || o.Digest == p.Digest
+		}
+		if there {
+			continue
+		}
+		if len(s.planned) > 0 && (s.pace == 0 || took > float64(target)) {
+			return max(p.At, q.Table.Len)
+		}
+		s.planned = append(s.planned, p)
+	}
+	return end
+}
+
+func (p *placed) patches() int { return p.Grid[0] * p.Grid[1] * p.Grid[2] }
 
 type sight struct {
 	features model.Features
@@ -216,10 +244,13 @@ func (s *sights) need(img *Image, seqs map[sched.ID]*sequence) (f *model.Feature
 	if err := s.tower.Load(s.be, s.opts); err != nil {
 		return nil, fmt.Errorf("load the part that sees: %w", err)
 	}
-	made, err := s.tower.Encode(s.be, &model.Image{Grid: img.Grid, Patches: img.Numbers()})
+	patches := model.Image{Grid: img.Grid, Patches: img.Numbers()}
+	began := time.Now()
+	made, err := s.tower.Encode(s.be, &patches)
 	if err != nil {
 		return nil, &StepError{Err: err}
 	}
+	s.pace = float64(time.Since(began)) / float64(img.Grid[0]*img.Grid[1]*img.Grid[2])
 	v := &sight{features: made, bytes: made.Bytes(), used: s.clock}
 	if s.made == nil {
 		s.made = map[[32]byte]*sight{}

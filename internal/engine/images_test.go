@@ -416,3 +416,40 @@ func TestCancelledImages(t *testing.T) {
 		}
 	}
 }
+
+// TestTowerBesideDecodes: while a stream decodes, a step encodes no more images than its target has time for, and at least one:
+// tokens come between them.
+func TestTowerBesideDecodes(t *testing.T) {
+	v := towerOf(t, seeing)
+	h := &hooked{Backend: cpu.New(), config: seeing, precision: backend.Float32}
+	var order []byte // e: an image is encoded; d: a step with a decode
+	h.begin = func(b *backend.Batch) {
+		switch {
+		case b.Spans[0].Slot < 0:
+			order = append(order, 'e')
+		case b.Spans[0].Start >= 3: // of the stream, which comes first
+			order = append(order, 'd')
+		}
+	}
+	e := start(t, h, func(c *Config) {
+		c.Tower, c.Seeing, c.StepTarget = v, backend.Options{Precision: backend.Float32, Threads: 2}, 1 // a nanosecond
+	})
+	stream := submit(t, e, Prompt{Tokens: prompt(3, 1), MaxTokens: 380, Logprobs: -1})
+	if _, err := stream.Next(); err != nil {
+		t.Fatal(err)
+	}
+	all := album(v)
+	images := submit(t, e, all[5]) // three
+	other := submit(t, e, all[4])  // two more, and one of those again
+	want := read(t, images)
+	read(t, other)
+	stream.Close()
+	settle(e)
+	if strings.Contains(string(order), "ee") || strings.Count(string(order), "e") != 4 {
+		t.Errorf("encoded and decoded: %s", order)
+	}
+	alone := sees(t, towerOf(t, seeing), nil)
+	if d := cmp.Diff(read(t, submit(t, alone, all[5])), want); d != "" {
+		t.Error(d)
+	}
+}

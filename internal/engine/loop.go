@@ -19,6 +19,7 @@ func (e *Engine) loop() {
 	debug.SetPanicOnFault(true) // a mapped file that somebody cuts short fails a step and not the process
 	for e.intake() {
 		e.trace.lap(nil)
+		e.run.sights.planned = e.run.sights.planned[:0]
 		plan := e.sched.Next()
 		if len(plan.Items) == 0 && len(plan.Preempted) == 0 && e.waitForMemory() {
 			continue

@@ -28,8 +28,8 @@ type memory struct {
 	tower   towerUse
 }
 
-// towerUse is what of the share is for the tower. It is promised when the engine starts, as far as there is memory, and asked for at
-// the first image where there was none: who sends texts alone is not refused for it.
+// towerUse is what of the share is for the tower. It is promised when the engine starts, as far as there is memory, and asked for
+// at the first image where there was none: who sends texts alone is not refused for it.
 type towerUse struct {
 	patches int   // of the largest image that there is memory for; 0: of none, or the backend does not tell
 	told    bool  // the backend tells

@@ -258,8 +258,8 @@ func (t *Tower) Weights(be B.Backend, opts B.Options) (int64, error) {
 	return files.bytes, err
 }
 
-// Weigh is Weights, and what a step with an image of such a grid takes beside them; 0 where the backend does not tell. No step may
-// be open.
+// Weigh is Weights, and what a step with an image of such a grid takes beside them; 0 where the backend does not tell. No step
+// may be open.
 func (t *Tower) Weigh(be B.Backend, opts B.Options, grid [3]int) (weights, step int64, err error) {
 	weights, err = t.Weights(be, opts)
 	d, ok := be.(dry)

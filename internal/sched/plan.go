@@ -150,6 +150,11 @@ func (q *Seq) whole(end int) int {
 // them.
 func (s *Scheduler) add(q *Seq, limit int) {
 	end := q.whole(q.Table.Len + min(q.Known-q.Table.Len, limit))
+	if s.cfg.Shorten != nil && !decoding(q) && len(s.plan.Items) > 0 && s.plan.Items[0].Decode {
+		if end = s.cfg.Shorten(q, end); end <= q.Table.Len {
+			return
+		}
+	}
 	n := end - q.Table.Len
 	it := Item{Seq: q, Tokens: n, First: q.fresh, Decode: decoding(q)}
 	if it.Rows = n; !q.Score {
