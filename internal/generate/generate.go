@@ -133,14 +133,7 @@ func (g *Generator) Render(ctx context.Context, r *chat.Request) (string, error)
 // events then come as the caller asks for them: it must range over them or end ctx. Several choices decode together and
 // are told one after the other.
 func (g *Generator) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[chat.Event, error], error) {
-	p, err := g.prompt(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	if err := g.admit(ctx, r, p); err != nil {
-		return nil, err
-	}
-	images, err := g.see(ctx, p)
+	p, images, err := g.seen(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -178,6 +171,33 @@ func (g *Generator) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[ch
 			}
 		}
 	}, nil
+}
+
+// seen makes a request's prompt, decodes and prepares its images for the engine. What fits is known before anything is decoded. An
+// image in a result of a tool whose fault shows only then becomes a note, as if its header had told, and the prompt is made anew.
+func (g *Generator) seen(ctx context.Context, r *chat.Request) (*prompt, []engine.Image, error) {
+	p, err := g.prompt(ctx, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	if p.seen != nil {
+		defer p.seen.release()
+	}
+	for {
+		if err := g.admit(ctx, r, p); err != nil {
+			return nil, nil, err
+		}
+		whole, err := g.prepare(ctx, p)
+		if err != nil {
+			return nil, nil, err
+		}
+		if whole {
+			return p, p.images(), nil
+		}
+		if p, err = g.promptWith(ctx, r, p.seen); err != nil {
+			return nil, nil, err
+		}
+	}
 }
 
 // admit refuses a prompt that does not fit.

@@ -31,11 +31,12 @@ func (c *Config) places() *vision.Places {
 
 // picture is an image of a request as its header tells, before anything is decoded.
 type picture struct {
-	media *chat.Media
-	file  []byte
-	size  [2]int // width and height of the file
-	plan  vision.Plan
-	key   [sha256.Size]byte // of the file
+	media  *chat.Media
+	file   []byte
+	ofTool bool   // in a result of a tool
+	size   [2]int // width and height of the file
+	plan   vision.Plan
+	key    [sha256.Size]byte // of the file
 
 	digest [sha256.Size]byte // of the prepared picture, once there is one
 }
@@ -47,12 +48,14 @@ type pictures struct {
 	of     map[*chat.Media]int
 	faults map[*chat.Media]error // why one in a result of a tool cannot be seen
 	edge   string                // of holders
+
+	made map[[sha256.Size]byte]*vision.Picture // prepared, by their files
 }
 
 // picturesOf reads the headers of a request's images. The error is the client's; a file in a result of a tool that is none, or is
 // over a limit, becomes a note: it stays in the conversation, which an error would end for good.
 func (s *Sight) picturesOf(messages []chat.Message) (*pictures, error) {
-	p := &pictures{of: map[*chat.Media]int{}, faults: map[*chat.Media]error{}}
+	p := &pictures{of: map[*chat.Media]int{}, faults: map[*chat.Media]error{}, made: map[[sha256.Size]byte]*vision.Picture{}}
 	for i := range messages {
 		if err := s.take(p, messages[i].Parts, false); err != nil {
 			return nil, err
@@ -80,17 +83,24 @@ func (s *Sight) take(p *pictures, parts []chat.Part, ofTool bool) error {
 		case part.Kind == chat.PartMedia && part.Media.Kind == chat.Image && (part.Media.Base64 != nil || part.Media.File != nil):
 			pic, err := s.inspect(part.Media)
 			if err != nil && ofTool && errors.As(err, new(*vision.Error)) {
-				p.faults[part.Media] = err
+				p.faulty(part.Media, err)
 				continue
 			}
 			if err != nil {
 				return imageError(part.Media, err)
 			}
+			pic.ofTool = ofTool
 			p.of[part.Media] = len(p.all)
 			p.all = append(p.all, pic)
 		}
 	}
 	return nil
+}
+
+// faulty has a note say what is wrong with an image.
+func (p *pictures) faulty(m *chat.Media, err error) {
+	p.faults[m] = err
+	delete(p.of, m)
 }
 
 // inspect reads the header of an image.

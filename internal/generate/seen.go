@@ -2,7 +2,6 @@ package generate
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -117,24 +116,34 @@ func (p *prompt) id(token int) int {
 	return token
 }
 
-// see decodes and prepares the prompt's images, each once, for the engine. Nothing of it runs on the engine's goroutine.
-func (m *prompter) see(ctx context.Context, p *prompt) ([]engine.Image, error) {
-	if len(p.encoded.blocks) == 0 {
-		return nil, nil
+// prepare decodes and prepares the prompt's images, each once; not on the engine's goroutine. Those that became notes instead are
+// to go from the prompt: it is not whole.
+func (m *prompter) prepare(ctx context.Context, p *prompt) (whole bool, err error) {
+	whole = true
+	for i := range p.encoded.blocks {
+		pic := p.encoded.blocks[i].pic
+		if p.seen.made[pic.key] != nil || p.seen.faults[pic.media] != nil {
+			continue
+		}
+		v, err := m.cfg.Sight.Gate.Picture(ctx, pic.file, m.cfg.Sight.Processor)
+		switch {
+		case err == nil:
+			p.seen.made[pic.key] = v
+		case pic.ofTool && errors.As(err, new(*vision.Error)):
+			p.seen.faulty(pic.media, err)
+			whole = false
+		default:
+			return false, imageError(pic.media, err)
+		}
 	}
-	defer p.seen.release()
-	var all []engine.Image
-	made := map[[sha256.Size]byte]*vision.Picture{}
+	return whole, nil
+}
+
+// images are those of a prompt, for the engine.
+func (p *prompt) images() (all []engine.Image) {
 	for i := range p.encoded.blocks {
 		b := &p.encoded.blocks[i]
-		v := made[b.pic.key]
-		if v == nil {
-			var err error
-			if v, err = m.cfg.Sight.Gate.Picture(ctx, b.pic.file, m.cfg.Sight.Processor); err != nil {
-				return nil, imageError(b.pic.media, err)
-			}
-			made[b.pic.key] = v
-		}
+		v := p.seen.made[b.pic.key]
 		b.pic.digest = v.Digest
 		for _, t := range b.tiles {
 			img := engine.Image{At: b.at + t.at, Digest: v.TileDigest(t.tile)}
@@ -148,14 +157,15 @@ func (m *prompter) see(ctx context.Context, p *prompt) ([]engine.Image, error) {
 			all = append(all, img)
 		}
 	}
-	return all, nil
+	return all
 }
 
-// release lets go of the files, which are decoded.
+// release lets go of the files, which are decoded, and of what was made of them, which the engine has.
 func (p *pictures) release() {
 	for _, pic := range p.all {
 		pic.file = nil
 	}
+	clear(p.made)
 }
 
 // seenImages are the images of the prompt for who asked for it. What is cached is not known yet.
