@@ -28,6 +28,13 @@ func gateOf(cfg *config.Config) *vision.Gate {
 	return g.(*vision.Gate)
 }
 
+// Sight is sightOf for who looks at a model and does not run it; the tower is nil if it has none.
+func Sight(src *Source, c *model.Checkpoint, cfg *config.Config) (s *generate.Sight, t *model.Tower, warnings []string) {
+	t, _ = c.Tower()
+	s, warnings = sightOf(src.FS, c, cfg)
+	return s, t, warnings
+}
+
 // sightOf is how the model of a folder sees: nil if it has no tower, or with a warning if what prepares its images cannot be read
 // or does not fit the tower. A model that cannot see is one that works.
 func sightOf(fsys fs.FS, c *model.Checkpoint, cfg *config.Config) (*generate.Sight, []string) {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 
 	"github.com/peterh/liner"
@@ -17,6 +18,7 @@ import (
 	"hearth/internal/chat"
 	"hearth/internal/config"
 	"hearth/internal/console"
+	"hearth/internal/regular"
 )
 
 func newRunCmd() *cobra.Command {
@@ -30,11 +32,14 @@ shown, dimmed, on a terminal only. A base model, which has no chat template, con
 		Example: `  hearth run "What is 17 + 25?"
   hearth run mlx-community/Qwen3-0.6B-4bit "Write a haiku about Go"
   git diff | hearth run ./my-model
+  hearth run ./a-model-that-sees "What is this?" --image photo.jpg
   hearth run`,
 		Args: console.MaxArgs(2),
 	}
 	cfg := settings(cmd, config.Model, config.Hub, config.Run, config.Sampling)
 	cmd.ValidArgsFunction = completeModel(cfg, 0, toServe)
+	var images []string
+	cmd.Flags().StringArrayVar(&images, "image", nil, "show the model the image in `FILE` before the first text; again for another one")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := load(cmd, cfg); err != nil {
 			return err
@@ -49,7 +54,11 @@ shown, dimmed, on a terminal only. A base model, which has no chat template, con
 				return console.Hintf(errors.New("there is no prompt: stdin is empty"), `for example: hearth run demo "Hello"`)
 			}
 		}
-		return runModel(cmd, cfg, prompt, given)
+		shown, err := readImages(images, cfg.MaxImageBytes)
+		if err != nil {
+			return err
+		}
+		return runModel(cmd, cfg, prompt, given, shown)
 	}
 	return cmd
 }
@@ -70,7 +79,7 @@ func arguments(cfg *config.Config, args []string) (prompt string, given bool) {
 }
 
 // runModel loads the model and answers, once or in a loop.
-func runModel(cmd *cobra.Command, cfg *config.Config, prompt string, once bool) (err error) {
+func runModel(cmd *cobra.Command, cfg *config.Config, prompt string, once bool, images []chat.Part) (err error) {
 	src, err := newPuller(cmd, cfg).find(cmd.Context())
 	if err != nil {
 		return err
@@ -89,6 +98,10 @@ func runModel(cmd *cobra.Command, cfg *config.Config, prompt string, once bool) 
 		return err
 	}
 	t := &talk{gen: gen, out: cmd.OutOrStdout(), notes: cmd.ErrOrStderr(), terminal: console.IsTerminal(cmd.OutOrStdout())}
+	if len(images) > 0 && !gen.Model().Sees {
+		return console.Hintf(fmt.Errorf("%s cannot see images", models.ID()), "hearth show %s says what a model can do", models.ID())
+	}
+	t.images = images
 	if t.base = gen.Model().Kind == chat.Completes; t.base {
 		t.most = baseTokens(models.Settings())
 		fmt.Fprintf(t.notes, "hearth: %s is %s; %s%s\n", models.ID(), baseModel, t.continues(once), makeChat)
@@ -101,6 +114,19 @@ func runModel(cmd *cobra.Command, cfg *config.Config, prompt string, once bool) 
 	defer line.Close()
 	line.SetCtrlCAborts(true)
 	return t.loop(cmd.Context(), line)
+}
+
+// readImages reads files of at most so many bytes as the images of a message.
+func readImages(names []string, most int64) (all []chat.Part, err error) {
+	for _, name := range names {
+		b, err := regular.Read(name, most)
+		if err != nil {
+			return nil, fmt.Errorf("--image: %w", err)
+		}
+		m := &chat.Media{Kind: chat.Image, Name: filepath.Base(name), File: b, Bytes: len(b), Path: "--image " + name}
+		all = append(all, chat.Part{Kind: chat.PartMedia, Media: m})
+	}
+	return all, nil
 }
 
 // interruptible runs f with a context that Ctrl-C ends.

@@ -40,6 +40,7 @@ type shown struct {
 	Notes        []string         `json:"notes,omitempty"`
 	State        shownState       `json:"state"`
 	Precision    shownPrecision   `json:"precision"`
+	Sight        *shownSight      `json:"sight,omitempty"` // nil: it cannot see
 	Memory       []shownMemory    `json:"memory"`
 	Layers       []shownLayers    `json:"layers"`
 	Modules      []shownModules   `json:"modules"`
@@ -96,6 +97,43 @@ type shownLayers struct {
 	Stored     string `json:"stored"`
 	Parameters int64  `json:"parameters"`
 	Bytes      int64  `json:"bytes"`
+}
+
+// shownSight is how a model sees.
+type shownSight struct {
+	Tower     string `json:"tower"`
+	Bytes     int64  `json:"bytes"` // of its weights, in memory from the first image on
+	Processor string `json:"processor"`
+	Patch     int    `json:"patch_size"`           // pixels along its side
+	Merged    int    `json:"merge_size"`           // along a side
+	Megapixel int    `json:"tokens_per_megapixel"` // of an image of 1000 by 1000 pixels
+}
+
+func (s *shownSight) String() string {
+	patches := fmt.Sprintf("patches of %d by %d pixels", s.Patch, s.Patch)
+	if s.Merged > 1 {
+		patches += fmt.Sprintf(", %d by %d of them a token", s.Merged, s.Merged)
+	}
+	return fmt.Sprintf("tower of %s, %s bytes, %s, %s tokens for 1000 by 1000 pixels", s.Tower, console.Commas(s.Bytes), patches, console.Commas(int64(s.Megapixel)))
+}
+
+// sightOf looks at how a model sees, nil if it cannot.
+func sightOf(src *catalog.Source, c *model.Checkpoint, cfg *config.Config, o backend.Options) (*shownSight, []string, error) {
+	sight, tower, warnings := catalog.Sight(src, c, cfg)
+	if sight == nil {
+		return nil, warnings, nil
+	}
+	p := sight.Processor
+	s := &shownSight{Tower: tower.Type, Processor: p.Family()}
+	var err error
+	if s.Bytes, err = tower.Weights(cpu.New(), o); err != nil {
+		return nil, nil, &model.LoadError{Where: src.Where, Err: err}
+	}
+	s.Patch, s.Merged = p.PatchSize()
+	if plan, err := p.Plan(1000, 1000); err == nil {
+		s.Megapixel = plan.Positions()
+	}
+	return s, warnings, nil
 }
 
 type shownTokenizer struct {
@@ -216,7 +254,11 @@ func survey(src *catalog.Source, cfg *config.Config, contexts []int) (*shown, er
 		return nil, &model.LoadError{Where: src.Where, Err: err}
 	}
 	s.Sampling = shownSampling(c.Generation.Sampling)
-	s.Warnings = distinct(c.Warnings, text.Warnings) // what is not understood of config.json is told apart
+	var blind []string
+	if s.Sight, blind, err = sightOf(src, c, cfg, o); err != nil {
+		return nil, err
+	}
+	s.Warnings = distinct(c.Warnings, slices.Concat(blind, text.Warnings)) // what is not understood of config.json is told apart
 	return s, nil
 }
 
@@ -365,6 +407,9 @@ func (s *shown) print(w io.Writer) error {
 	}
 	s.printReading(row)
 	row("precision", "%s", s.Precision)
+	if s.Sight != nil {
+		row("images", "%s", s.Sight)
+	}
 	row("state", "%s", &s.State)
 	for _, m := range s.Memory {
 		images := ""

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ type talk struct {
 	notes    io.Writer // everything else
 	terminal bool      // out is one: thinking is shown, control characters are not passed on
 	messages []chat.Message
+	images   []chat.Part // that go before the next text
 
 	base bool // every text is continued by itself: the model does not chat
 	most int  // tokens of such a text; 0: the settings'
@@ -40,7 +42,7 @@ func (t *talk) request(text string) (*chat.Request, []chat.Message) {
 	if t.base {
 		return &chat.Request{Prompt: &chat.Prompt{Text: text, Path: "prompt"}, MaxTokens: t.most, ClampMaxTokens: true}, nil
 	}
-	asked := append(t.messages, chat.Message{Role: chat.User, Parts: []chat.Part{{Kind: chat.PartText, Text: text}}})
+	asked := append(t.messages, chat.Message{Role: chat.User, Parts: append(slices.Clip(t.images), chat.Part{Kind: chat.PartText, Text: text})})
 	return &chat.Request{Messages: asked}, asked
 }
 
@@ -77,6 +79,7 @@ func (t *talk) turn(ctx context.Context, text string) error {
 	if t.base {
 		return nil
 	}
+	t.images = nil // they are in the conversation now
 	t.messages = append(asked, chat.Message{Role: chat.Assistant, Parts: []chat.Part{{Kind: chat.PartText, Text: a.text.String()}}})
 	return nil
 }

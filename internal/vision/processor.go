@@ -27,7 +27,7 @@ type Processor struct {
 // Family is the processor's name: qwen_vl, gemma3, gemma4, pixtral, lfm2_vl or idefics3.
 func (p *Processor) Family() string { return p.family }
 
-// PatchSize is the number of pixels along a patch's side, and PatchesPerSide of a position how many of them become one.
+// PatchSize is the number of pixels along a patch's side, and how many patches, along a side, become one position.
 func (p *Processor) PatchSize() (pixels, merged int) { return p.patch, p.merge }
 
 // PatchLen is the number of floats of a patch.
