@@ -173,8 +173,9 @@ func (g *Generator) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[ch
 	}, nil
 }
 
-// seen makes a request's prompt, and decodes and prepares its images for the engine. What fits is known before anything is decoded.
-// An image in a result of a tool whose fault shows only then becomes a note, as if its header had told, and the prompt is made anew.
+// seen makes a request's prompt, and decodes and prepares its images for the engine. What fits is known before any of that. An
+// image in a result of a tool whose fault shows only then becomes a note, as if its header had told, and the prompt is made
+// anew.
 func (g *Generator) seen(ctx context.Context, r *chat.Request) (*prompt, []engine.Image, error) {
 	p, err := g.prompt(ctx, r)
 	if err != nil {
