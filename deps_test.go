@@ -63,7 +63,7 @@ var layers = map[string][]string{
 
 	"golden": {"backend", "kv", "model", "safetensors"},
 
-	"interop/agents": {}, "interop/browser": {}, "interop/claude": {}, "interop/crash": {}, "interop/program": {}, "interop/hostile": {}, "interop/hub": {}, "interop/load": {}, "interop/mcp": {}, "interop/soak": {}, "interop/prometheus": {}, "tier/tiertest": {}, "vision/visiontest": {"safetensors"}, "regular/regulartest": {}, "server/servertest": {}, "tools/bigfolder": {},
+	"interop/agents": {}, "interop/browser": {}, "interop/claude": {}, "interop/crash": {}, "interop/program": {}, "interop/hostile": {}, "interop/hub": {}, "interop/load": {}, "interop/mcp": {}, "interop/soak": {}, "interop/prometheus": {}, "tier/tiertest": {}, "vision/visiontest": {"safetensors", "vision"}, "regular/regulartest": {}, "server/servertest": {}, "tools/bigfolder": {},
 
 	"chat": {}, "chat/chattest": {"chat"}, "jinja": {}, "tokenizer": {"regular", "jsonc"}, "jsonc": {}, "grammar": {}, "grammar/regex": {"grammar", "grammar/notation"}, "grammar/jsonschema": {"grammar", "grammar/regex", "schema"}, "grammar/notation": {"grammar"},
 	"grammar/gbnf": {"grammar", "grammar/notation"}, "grammar/lark": {"grammar", "grammar/notation", "grammar/regex"}, "grammar/notation/notationtest": {"grammar", "grammar/notation", "demo", "tokenizer"}, "schema": {}, "sample": {}, "kv": {"retention"}, "retention": {}, "quant": {}, "safetensors": {"regular"},

@@ -369,6 +369,7 @@ const ImageCodes = "image"
 // Seen is an image in a prompt.
 type Seen struct {
 	Width, Height int      // pixels of the file
+	Prepared      [][2]int // width and height in pixels of what the tower reads: one picture, or the tiles that it is cut into
 	Positions     int      // tokens whose places it takes
 	Digest        [32]byte // of the prepared picture
 	Cached        int      // of Positions, read from the prefix cache: where all are, the tower has nothing to do

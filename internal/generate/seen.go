@@ -175,7 +175,11 @@ func (p *prompt) seenImages() (all []chat.Seen) {
 		if i > 0 && b.pic == p.encoded.blocks[i-1].pic {
 			continue
 		}
-		all = append(all, chat.Seen{Width: b.pic.size[0], Height: b.pic.size[1], Positions: b.pic.plan.Positions(), Digest: b.pic.digest})
+		seen := chat.Seen{Width: b.pic.size[0], Height: b.pic.size[1], Positions: b.pic.plan.Positions(), Digest: b.pic.digest}
+		for _, t := range b.pic.plan.Tiles {
+			seen.Prepared = append(seen.Prepared, t.Size())
+		}
+		all = append(all, seen)
 	}
 	return all
 }

@@ -120,16 +120,33 @@ func (m *measure) add(parts []chat.Part) {
 // mostSeen bounds the images of a request that the log tells of one by one.
 const mostSeen = 20
 
-// seen are the images of a prompt: how many, and of each its pixels, its tokens, those of them that were cached, and the start
-// of its digest, from which nobody learns what is in it.
+// seen are the images of a prompt: how many, and of each its pixels, those that it was prepared to, its tokens, those of them that
+// were cached, and its digest, from which nobody learns what is in it.
 func seen(images []chat.Seen) []slog.Attr {
 	var each []string
 	positions := 0
 	for i := range images {
 		m := &images[i]
 		if positions += m.Positions; i < mostSeen {
-			each = append(each, fmt.Sprintf("%dx%d tokens=%d cached=%d digest=%x", m.Width, m.Height, m.Positions, m.Cached, m.Digest[:4]))
+			each = append(each, fmt.Sprintf("%dx%d prepared=%s tokens=%d cached=%d digest=%x", m.Width, m.Height, sizes(m.Prepared), m.Positions, m.Cached, m.Digest))
 		}
 	}
 	return []slog.Attr{slog.Int("images", len(images)), slog.Int("image_tokens", positions), slog.Any("seen", each)}
+}
+
+// sizes spells widths and heights: 320x224, or, of a picture in tiles, 12*512x512+512x384.
+func sizes(all [][2]int) string {
+	var b strings.Builder
+	for i, n := 0, 0; i < len(all); i += n {
+		for n = 1; i+n < len(all) && all[i+n] == all[i]; n++ {
+		}
+		if i > 0 {
+			b.WriteByte('+')
+		}
+		if n > 1 {
+			fmt.Fprintf(&b, "%d*", n)
+		}
+		fmt.Fprintf(&b, "%dx%d", all[i][0], all[i][1])
+	}
+	return b.String()
 }

@@ -23,7 +23,7 @@ func TestImages(t *testing.T) {
 			return nil, refuse
 		}
 		u := &chat.Usage{Prompt: 300, Hit: "prefix", Decisions: []chat.Decision{{What: "parser", Value: "x", Origin: "y"}},
-			Images: []chat.Seen{{Width: 640, Height: 480, Positions: 256, Digest: [32]byte{0xab, 0xcd, 1, 2, 3}, Cached: 256}}}
+			Images: []chat.Seen{{Width: 640, Height: 480, Prepared: [][2]int{{512, 512}, {512, 512}, {512, 384}}, Positions: 256, Digest: [32]byte{0xab, 0xcd, 1, 2, 3}, Cached: 256}}}
 		steps := append([]wiretest.Step{{Event: chat.Event{Kind: chat.EventStart, Usage: u}}}, wiretest.Hello(1)[1:]...)
 		steps[2].Event.Usage = &chat.Usage{Prompt: 300, Output: 1, Hit: "prefix"}
 		return steps, nil
@@ -58,7 +58,7 @@ func TestImages(t *testing.T) {
 		t.Errorf("asked %v", asked)
 	}
 	decided := record(all, "decided")
-	if seen, _ := decided["seen"].([]any); decided["images"] != 1.0 || decided["image_tokens"] != 256.0 || len(seen) != 1 || seen[0] != "640x480 tokens=256 cached=256 digest=abcd0102" {
+	if seen, _ := decided["seen"].([]any); decided["images"] != 1.0 || decided["image_tokens"] != 256.0 || len(seen) != 1 || seen[0] != "640x480 prepared=2*512x512+512x384 tokens=256 cached=256 digest=abcd010203"+strings.Repeat("0", 54) {
 		t.Errorf("decided %v", decided)
 	}
 	if strings.Contains(log.String(), "AAAA") {

@@ -28,6 +28,9 @@ type Tile struct {
 	part          [4]int // x, y, width, height of what is taken; all of it if the width is 0
 }
 
+// Size is its width and height in pixels, as the tower reads it.
+func (t Tile) Size() [2]int { return [2]int{t.width, t.height} }
+
 // Positions are those of all tiles.
 func (p Plan) Positions() (n int) {
 	for _, t := range p.Tiles {

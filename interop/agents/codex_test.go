@@ -24,17 +24,21 @@ var codexProviders = map[string]string{
 }
 
 // codex runs Codex as docs/agents.md tells it of the server, in a clean home. It may do what it likes there: what it does, the
-// script says. The provider "knows" is the user's with a name for the model that Codex knows.
+// script says. The provider "knows" is the user's with a name for the model that Codex knows, "wide" the user's with a context that
+// a template which spells tools out does not fill.
 func (s *server) codex(t *testing.T, provider, home, prompt string) *run {
 	t.Helper()
 	if *codexFlag == "" {
 		t.Skip("run by make interop, which installs Codex")
 	}
-	model := "demo"
-	if provider == "knows" {
+	model, window, compact := "demo", 32768, 16000
+	switch provider {
+	case "knows":
 		model, provider = "gpt-5.5", "own"
+	case "wide":
+		window, compact, provider = 200_000, 100_000, "own"
 	}
-	settings := fmt.Sprintf("model = %q\nmodel_context_window = 32768\nmodel_auto_compact_token_limit = 16000\n"+codexProviders[provider]+quiet, model, s.url+"/v1")
+	settings := fmt.Sprintf("model = %q\nmodel_context_window = %d\nmodel_auto_compact_token_limit = %d\n"+codexProviders[provider]+quiet, model, window, compact, s.url+"/v1")
 	err := os.Mkdir(filepath.Join(home, ".codex"), 0o700)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(home, ".codex", "config.toml"), []byte(settings), 0o600)

@@ -98,9 +98,18 @@ const context = 2048
 // vocabulary.
 func Folder(t testing.TB, typ string) string {
 	t.Helper()
+	return folder(t, typ, nil, 0)
+}
+
+// folder is Folder, with a processor's file of its own and patches of that size if there is one.
+func folder(t testing.TB, typ string, preprocessor []byte, patch int) string {
+	t.Helper()
 	f, ok := families[typ]
 	if !ok {
 		t.Fatalf("no folder of a %s", typ)
+	}
+	if preprocessor == nil {
+		preprocessor = []byte(f.preprocessor)
 	}
 	dir := t.TempDir()
 	write := func(name string, data []byte) {
@@ -124,7 +133,7 @@ func Folder(t testing.TB, typ string) string {
 	write("tokenizer.json", tok)
 	write("tokenizer_config.json", named)
 	write("chat_template.jinja", []byte(f.template))
-	write("preprocessor_config.json", []byte(f.preprocessor))
+	write("preprocessor_config.json", preprocessor)
 
 	var g struct {
 		Config  map[string]any       `json:"config"`
@@ -138,6 +147,9 @@ func Folder(t testing.TB, typ string) string {
 		text = inner
 	}
 	text["vocab_size"], text["max_position_embeddings"] = size, context
+	if tower, ok := g.Config["vision_config"].(map[string]any); ok && patch > 0 {
+		tower["patch_size"] = patch
+	}
 	config, err := json.Marshal(g.Config)
 	if err != nil {
 		t.Fatal(err)
@@ -155,6 +167,9 @@ func Folder(t testing.TB, typ string) string {
 		}
 		if strings.HasSuffix(x.Name, "embed_tokens.weight") || x.Name == "lm_head.weight" {
 			x.Shape[0] = size
+		}
+		if n := len(x.Shape); strings.HasSuffix(x.Name, "patch_embed.proj.weight") && patch > 0 {
+			x.Shape[n-2], x.Shape[n-1] = patch, patch
 		}
 		n := 1
 		for _, k := range x.Shape {
