@@ -11,7 +11,9 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -243,6 +245,38 @@ func TestSeeing(t *testing.T) {
 	}
 	if got := p.images(t); got.Encoded > 1 || got.Prepared != int64(len(all)) {
 		t.Errorf("after a restart: %+v", got)
+	}
+}
+
+// TestScriptSees: with a script in the model's place pictures are prepared all the same, and the log tells their sizes and digests,
+// which are those of what transformers' processor makes of the file, wherever it stands.
+func TestScriptSees(t *testing.T) {
+	known := visiontest.Reference(t)
+	script := filepath.Join(t.TempDir(), "script.jsonl")
+	file, err := os.ReadFile(known.File)
+	if err == nil {
+		err = os.WriteFile(script, []byte(`{"raw": "I have seen it."}`), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, nil, known.Folder, "--script", script, "--log-level", "debug")
+	all := viewings()
+	for i := range all {
+		v := &all[i]
+		if code, b := p.post(t, v.path, v.body(base64.StdEncoding.EncodeToString(file)), false); code != http.StatusOK {
+			t.Errorf("%s: %d %s", v.name, code, b)
+		}
+	}
+	stop(t, p)
+	seen := regexp.MustCompile(`seen="\[(.*)cached=\d+(.*)\]"`).FindAllStringSubmatch(p.stderr.String(), -1)
+	if len(seen) != len(all) {
+		t.Fatalf("the log tells of %d pictures, want %d:\n%s", len(seen), len(all), p.stderr)
+	}
+	for i, m := range seen {
+		if got := m[1] + "cached=0" + m[2]; got != known.Seen {
+			t.Errorf("%s: seen %q, want %q", all[i].name, got, known.Seen)
+		}
 	}
 }
 

@@ -120,8 +120,8 @@ func (m *measure) add(parts []chat.Part) {
 // mostSeen bounds the images of a request that the log tells of one by one.
 const mostSeen = 20
 
-// seen are the images of a prompt: how many, and of each its pixels, those that it was prepared to, its tokens, those of them that
-// were cached, and its digest, from which nobody learns what is in it.
+// seen are the images of a prompt: how many, and of each its pixels, those that it was prepared to, its tokens, those of them
+// that were cached, and its digest, from which nobody learns what is in it.
 func seen(images []chat.Seen) []slog.Attr {
 	var each []string
 	positions := 0

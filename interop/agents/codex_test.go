@@ -24,8 +24,8 @@ var codexProviders = map[string]string{
 }
 
 // codex runs Codex as docs/agents.md tells it of the server, in a clean home. It may do what it likes there: what it does, the
-// script says. The provider "knows" is the user's with a name for the model that Codex knows, "wide" the user's with a context that
-// a template which spells tools out does not fill.
+// script says. The provider "knows" is the user's with a name for the model that Codex knows, "wide" the user's with a context
+// that a template which spells tools out does not fill.
 func (s *server) codex(t *testing.T, provider, home, prompt string) *run {
 	t.Helper()
 	if *codexFlag == "" {
