@@ -248,8 +248,8 @@ func TestSeeing(t *testing.T) {
 	}
 }
 
-// TestScriptSees: with a script in the model's place pictures are prepared all the same, and the log tells sizes and digests, which
-// are those of what transformers' processor makes of the file, wherever it stands.
+// TestScriptSees: with a script in the model's place pictures are prepared all the same, and the log tells sizes and digests:
+// those of what transformers' processor makes of the file, wherever it stands.
 func TestScriptSees(t *testing.T) {
 	known := visiontest.Reference(t)
 	script := filepath.Join(t.TempDir(), "script.jsonl")
