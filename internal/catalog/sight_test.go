@@ -84,9 +84,11 @@ func said(t *testing.T, c *Catalog, messages ...chat.Message) (string, *chat.Usa
 	return b.String(), start
 }
 
-// towered are the types with folders.
-var towered = []string{"qwen3_vl", "qwen2_vl", "qwen2_5_vl", "qwen3_5", "gemma3"}
+// towered are the types with folders, and of how many tiles they make a picture of 40 by 24 pixels.
+var towered = map[string]int64{"qwen3_vl": 1, "qwen2_vl": 1, "qwen2_5_vl": 1, "qwen3_5": 1, "gemma3": 1, "mistral3": 1, "gemma4": 1,
+	"idefics3": 5, "smolvlm": 5, "lfm2_vl": 3}
 
+// encoded is how many tiles the tower ran over.
 func encoded(c *Catalog) int64 { return c.Main().Stats().Images.Encoded }
 
 // asks is a question about a picture.
@@ -98,7 +100,8 @@ func asks(t *testing.T, seed uint64) chat.Message {
 // TestSight: a reply depends on the picture, and on nothing but the picture, wherever it stands in the conversation; the tower
 // runs once for each of them.
 func TestSight(t *testing.T) {
-	for _, typ := range towered {
+	for typ, tiles := range towered {
+		recurrent := typ == "qwen3_5" || typ == "lfm2_vl" // whose states are kept at some places alone
 		t.Run(typ, func(t *testing.T) {
 			c := seeing(t, visiontest.Folder(t, typ), nil)
 			if w := warnedOf(c); w != "" {
@@ -108,14 +111,14 @@ func TestSight(t *testing.T) {
 				t.Error("a text reads the tower")
 			}
 			one, usage := said(t, c, asks(t, 1))
-			if len(usage.Images) != 1 || usage.Images[0].Width != 40 || usage.Images[0].Positions == 0 || encoded(c) != 1 {
+			if len(usage.Images) != 1 || usage.Images[0].Width != 40 || usage.Images[0].Positions == 0 || encoded(c) != tiles {
 				t.Fatalf("images %+v, %d encoded", usage.Images, encoded(c))
 			}
 			again, usage := said(t, c, asks(t, 1))
-			if again != one || usage.Images[0].Cached != usage.Images[0].Positions || encoded(c) != 1 {
+			if again != one || usage.Images[0].Cached != usage.Images[0].Positions || encoded(c) != tiles {
 				t.Errorf("%q, then %q; %+v, %d encoded", one, again, usage.Images, encoded(c))
 			}
-			if other, usage := said(t, c, asks(t, 2)); other == one || usage.Images[0].Cached != 0 || encoded(c) != 2 {
+			if other, usage := said(t, c, asks(t, 2)); other == one || usage.Images[0].Cached != 0 || encoded(c) != 2*tiles {
 				t.Errorf("%q for another picture; %+v, %d encoded", other, usage.Images, encoded(c))
 			}
 			// In history, beside a new one, and twice.
@@ -127,17 +130,17 @@ func TestSight(t *testing.T) {
 				return said(t, c, asks(t, first), words(chat.Assistant, "A cat."), last)
 			}
 			a, usage := later(1, 3)
-			whole := usage.Images[0].Cached == usage.Images[0].Positions || typ == "qwen3_5" // whose states are kept at some places alone
-			if !whole || usage.Images[1].Cached != 0 || encoded(c) != 3 {
+			whole := usage.Images[0].Cached == usage.Images[0].Positions || recurrent
+			if !whole || usage.Images[1].Cached != 0 || encoded(c) != 3*tiles {
 				t.Errorf("%+v, %d encoded", usage.Images, encoded(c))
 			}
-			if b, _ := later(2, 3); a == b || encoded(c) != 3 {
+			if b, _ := later(2, 3); a == b || encoded(c) != 3*tiles {
 				t.Errorf("the picture in history changes nothing: %q; %d encoded", a, encoded(c))
 			}
-			if b, usage := later(1, 3); a != b || usage.Images[0].Cached == 0 && typ != "qwen3_5" || encoded(c) != 3 {
+			if b, usage := later(1, 3); a != b || usage.Images[0].Cached == 0 && !recurrent || encoded(c) != 3*tiles {
 				t.Errorf("%q, then %q; %d encoded", a, b, encoded(c))
 			}
-			if _, usage := later(1, 4, 4, 1); len(usage.Images) != 4 || encoded(c) != 4 {
+			if _, usage := later(1, 4, 4, 1); len(usage.Images) != 4 || encoded(c) != 4*tiles {
 				t.Errorf("%+v, %d encoded", usage.Images, encoded(c))
 			}
 		})
@@ -146,7 +149,7 @@ func TestSight(t *testing.T) {
 
 // TestSightOfTools: what a tool shows is seen, where the template prints it or in the user's turn behind it.
 func TestSightOfTools(t *testing.T) {
-	for _, typ := range []string{"qwen3_vl", "gemma3"} {
+	for _, typ := range []string{"qwen3_vl", "gemma3", "mistral3", "gemma4", "idefics3", "lfm2_vl"} {
 		t.Run(typ, func(t *testing.T) {
 			c := seeing(t, visiontest.Folder(t, typ), nil)
 			talk := func(seed uint64) (string, *chat.Usage) {

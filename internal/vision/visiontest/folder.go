@@ -9,6 +9,7 @@ import (
 	"image"
 	"image/color"
 	"image/png"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -24,20 +25,33 @@ type family struct {
 	preprocessor string
 	tokens       []string // in the places of the demo's reserved ones
 	template     string
+	text         map[string]any // what the text model's settings have instead
 }
 
 const (
 	qwenTokens = "<|vision_start|> <|image_pad|> <|vision_end|>"
 	qwen       = `{"image_processor_type": "Qwen2VLImageProcessorFast", "size": {"shortest_edge": 256, "longest_edge": 4096}, "patch_size": 4, "merge_size": 2, "temporal_patch_size": 2}`
+	idefics    = "<image> <fake_token_around_image> <global-img> <row_1_col_1>"
 )
 
 var families = map[string]family{
-	"qwen3_vl":   {qwen, strings.Fields(qwenTokens), ChatML("<|vision_start|><|image_pad|><|vision_end|>")},
-	"qwen3_5":    {qwen, strings.Fields(qwenTokens), ChatML("<|vision_start|><|image_pad|><|vision_end|>")},
-	"qwen2_vl":   {qwen, strings.Fields(qwenTokens), ChatML("<|vision_start|><|image_pad|><|vision_end|>")},
-	"qwen2_5_vl": {qwen, strings.Fields(qwenTokens), ChatML("<|vision_start|><|image_pad|><|vision_end|>")},
+	"qwen3_vl":   {qwen, strings.Fields(qwenTokens), ChatML("<|vision_start|><|image_pad|><|vision_end|>"), nil},
+	"qwen3_5":    {qwen, strings.Fields(qwenTokens), ChatML("<|vision_start|><|image_pad|><|vision_end|>"), nil},
+	"qwen2_vl":   {qwen, strings.Fields(qwenTokens), ChatML("<|vision_start|><|image_pad|><|vision_end|>"), nil},
+	"qwen2_5_vl": {qwen, strings.Fields(qwenTokens), ChatML("<|vision_start|><|image_pad|><|vision_end|>"), nil},
 	"gemma3": {`{"image_processor_type": "Gemma3ImageProcessor", "size": {"height": 16, "width": 16}}`,
-		strings.Fields("<start_of_image> <image_soft_token> <end_of_image>"), turns},
+		strings.Fields("<start_of_image> <image_soft_token> <end_of_image>"), turns, nil},
+	// Without a window, as published: one that is shorter than a question would hide its image.
+	"mistral3": {`{"image_processor_type": "PixtralImageProcessorFast", "size": {"longest_edge": 64}, "patch_size": 4}`,
+		strings.Fields("[IMG] [IMG_BREAK] [IMG_END] [INST] [/INST]"), inst, map[string]any{"sliding_window": nil}},
+	"gemma4": {`{"image_processor_type": "Gemma4ImageProcessor", "patch_size": 4, "pooling_kernel_size": 2, "max_soft_tokens": 16}`,
+		strings.Fields("<|image> <|image|> <image|>"), ChatML("\\n\\n<|image|>\\n\\n"), nil},
+	"idefics3": {`{"image_processor_type": "Idefics3ImageProcessor", "size": {"longest_edge": 48}, "max_image_size": {"longest_edge": 24}}`,
+		strings.Fields(idefics), utterances, nil},
+	"smolvlm": {`{"image_processor_type": "SmolVLMImageProcessor", "size": {"longest_edge": 54}, "max_image_size": {"longest_edge": 27}}`,
+		strings.Fields(idefics), utterances, nil},
+	"lfm2_vl": {`{"image_processor_type": "Lfm2VlImageProcessorFast", "tile_size": 16, "min_image_tokens": 2, "max_image_tokens": 8, "max_tiles": 4,
+		"max_pixels_tolerance": 1}`, strings.Fields("<image> <|image_start|> <|image_end|> <|img_thumbnail|> <|img_row_1_col_1|>"), ChatML("<image>"), nil},
 }
 
 // ChatML is a template that prints a mark for images of the user's and of results of tools.
@@ -64,6 +78,19 @@ const turns = `{%- for m in messages -%}
 {{- '<|im_end|>\n' -}}
 {%- endfor -%}
 {%- if add_generation_prompt -%}{{- '<|im_start|>assistant\n' -}}{%- endif -%}`
+
+// inst is a template with marks around the user's turns alone, and no tools.
+const inst = `{{- bos_token -}}{%- for m in messages -%}
+{%- if m.role == 'user' -%}{{- '[INST]' -}}{%- if m.content is string -%}{{- m.content -}}{%- else -%}{%- for p in m.content -%}
+{%- if p.type == 'text' -%}{{- p.text -}}{%- elif p.type in ['image', 'image_url'] -%}{{- '[IMG]' -}}{%- endif -%}{%- endfor -%}{%- endif -%}{{- '[/INST]' -}}
+{%- elif m.role == 'assistant' -%}{{- m.content + eos_token -}}
+{%- else -%}{{- raise_exception('only user and assistant') -}}{%- endif -%}
+{%- endfor -%}`
+
+// utterances is a template that takes contents as lists of parts alone.
+const utterances = `<|im_start|>{% for m in messages %}{{ m['role']|capitalize }}{% if m['content'][0]['type'] == 'image' %}{{ ':' }}{% else %}{{ ': ' }}{% endif %}
+{%- for p in m['content'] %}{% if p['type'] == 'text' %}{{ p['text'] }}{% elif p['type'] == 'image' %}{{ '<image>' }}{% endif %}{% endfor %}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}{{ 'Assistant:' }}{% endif %}`
 
 // root is the folder of the module.
 func root(t testing.TB) string {
@@ -150,6 +177,10 @@ func folder(t testing.TB, typ string, preprocessor []byte, patch int) string {
 	if tower, ok := g.Config["vision_config"].(map[string]any); ok && patch > 0 {
 		tower["patch_size"] = patch
 	}
+	if _, ok := text["vocab_size_per_layer_input"]; ok { // of gemma4
+		text["vocab_size_per_layer_input"] = size
+	}
+	maps.Copy(text, f.text)
 	config, err := json.Marshal(g.Config)
 	if err != nil {
 		t.Fatal(err)
@@ -165,7 +196,7 @@ func folder(t testing.TB, typ string, preprocessor []byte, patch int) string {
 				t.Fatal(err)
 			}
 		}
-		if strings.HasSuffix(x.Name, "embed_tokens.weight") || x.Name == "lm_head.weight" {
+		if strings.Contains(x.Name, "embed_tokens") || x.Name == "lm_head.weight" {
 			x.Shape[0] = size
 		}
 		if n := len(x.Shape); strings.HasSuffix(x.Name, "patch_embed.proj.weight") && patch > 0 {
