@@ -47,7 +47,7 @@ func pictured(t *testing.T, w, h int, seed uint64) chat.Part {
 	return chat.Part{Kind: chat.PartMedia, Media: &chat.Media{Kind: chat.Image, Base64: visiontest.Base64(t, w, h, seed), Path: "messages[0].content[1]"}}
 }
 
-// said is the reply to messages, greedy, and the usage of its start.
+// said is the reply to messages, greedy, and what it tells of its prompt at the end: an engine that is busy tells nothing before.
 func said(t *testing.T, c *Catalog, messages ...chat.Message) (string, *chat.Usage) {
 	t.Helper()
 	g, err := c.Open(t.Context(), "")
@@ -65,28 +65,29 @@ func said(t *testing.T, c *Catalog, messages ...chat.Message) (string, *chat.Usa
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	var start *chat.Usage
+	var usage *chat.Usage
 	for e, err := range events {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e.Kind == chat.EventStart {
-			start = e.Usage
+		if e.Kind == chat.EventFinish {
+			usage = e.Usage
 		}
 		b.WriteString(e.Text)
 		for _, lp := range e.Logprobs {
 			fmt.Fprintf(&b, " %v", lp.Logprob)
 		}
 	}
-	if start.Prompt != n {
-		t.Errorf("%d tokens counted, %d in the prompt", n, start.Prompt)
+	if usage.Prompt != n {
+		t.Errorf("%d tokens counted, %d in the prompt", n, usage.Prompt)
 	}
-	return b.String(), start
+	return b.String(), usage
 }
 
 // towered are the types with folders, and of how many tiles they make a picture of 40 by 24 pixels.
-var towered = map[string]int64{"qwen3_vl": 1, "qwen2_vl": 1, "qwen2_5_vl": 1, "qwen3_5": 1, "gemma3": 1, "mistral3": 1, "gemma4": 1,
-	"idefics3": 5, "smolvlm": 5, "lfm2_vl": 3}
+var towered = map[string]int64{
+	"qwen3_vl": 1, "qwen2_vl": 1, "qwen2_5_vl": 1, "qwen3_5": 1, "gemma3": 1, "gemma4": 1, "mistral3": 1, "idefics3": 5, "smolvlm": 5, "lfm2_vl": 3,
+}
 
 // encoded is how many tiles the tower ran over.
 func encoded(c *Catalog) int64 { return c.Main().Stats().Images.Encoded }
@@ -116,7 +117,7 @@ func TestSight(t *testing.T) {
 			}
 			again, usage := said(t, c, asks(t, 1))
 			if again != one || usage.Images[0].Cached != usage.Images[0].Positions || encoded(c) != tiles {
-				t.Errorf("%q, then %q; %+v, %d encoded", one, again, usage.Images, encoded(c))
+				t.Errorf("%+v %q, then %q; %d encoded", *usage, one, again, encoded(c))
 			}
 			if other, usage := said(t, c, asks(t, 2)); other == one || usage.Images[0].Cached != 0 || encoded(c) != 2*tiles {
 				t.Errorf("%q for another picture; %+v, %d encoded", other, usage.Images, encoded(c))
@@ -132,16 +133,16 @@ func TestSight(t *testing.T) {
 			a, usage := later(1, 3)
 			whole := usage.Images[0].Cached == usage.Images[0].Positions || recurrent
 			if !whole || usage.Images[1].Cached != 0 || encoded(c) != 3*tiles {
-				t.Errorf("%+v, %d encoded", usage.Images, encoded(c))
+				t.Errorf("%+v, %d encoded", *usage, encoded(c))
 			}
 			if b, _ := later(2, 3); a == b || encoded(c) != 3*tiles {
 				t.Errorf("the picture in history changes nothing: %q; %d encoded", a, encoded(c))
 			}
 			if b, usage := later(1, 3); a != b || usage.Images[0].Cached == 0 && !recurrent || encoded(c) != 3*tiles {
-				t.Errorf("%q, then %q; %d encoded", a, b, encoded(c))
+				t.Errorf("%+v %d encoded", *usage, encoded(c))
 			}
 			if _, usage := later(1, 4, 4, 1); len(usage.Images) != 4 || encoded(c) != 4*tiles {
-				t.Errorf("%+v, %d encoded", usage.Images, encoded(c))
+				t.Errorf("%+v, %d encoded", *usage, encoded(c))
 			}
 		})
 	}
@@ -158,13 +159,14 @@ func TestSightOfTools(t *testing.T) {
 					chat.Message{Role: chat.ToolRole, Parts: []chat.Part{{Kind: chat.PartToolResult, Result: &chat.ToolResult{CallID: "x", Parts: []chat.Part{pictured(t, 50, 50, seed)}}}}})
 			}
 			one, usage := talk(1)
-			if len(usage.Images) != 1 {
-				t.Fatalf("%+v", usage)
+			tiles := encoded(c)
+			if len(usage.Images) != 1 || tiles == 0 {
+				t.Fatalf("%+v, %d encoded", usage, tiles)
 			}
 			if other, _ := talk(2); other == one {
 				t.Errorf("another picture, the same reply: %q", one)
 			}
-			if again, _ := talk(1); again != one || encoded(c) != 2 {
+			if again, _ := talk(1); again != one || encoded(c) != 2*tiles {
 				t.Errorf("%q, then %q; %d encoded", one, again, encoded(c))
 			}
 		})

@@ -345,7 +345,7 @@ type Usage struct {
 
 	Dropped int // messages that were left out of the conversation so that it fits
 
-	Images []Seen // in the prompt, in their order; of EventStart alone
+	Images []Seen // in the prompt, in their order
 
 	Limit int // tokens that a choice could have at most, where the request asked for more; 0: it had all it asked for
 

@@ -93,7 +93,7 @@ func newChoice(re *reply, index int, yield func(chat.Event, error) bool) *choice
 		reading: reading{dec: m.tok.NewDecoder(false), parser: parse, stop: newStopper(stops)},
 		calls:   ownCalls{reply: re, open: p.forced != ""},
 		circles: newCircles(m.cfg.Loop, re.ends, p.text),
-		usage:   chat.Usage{Prompt: len(p.tokens), Short: p.short, Spliced: p.encoded.Spliced, Replayed: p.printed}}
+		usage:   chat.Usage{Prompt: len(p.tokens), Short: p.short, Spliced: p.encoded.Spliced, Replayed: p.printed, Images: p.seenImages()}}
 	if re.form != nil {
 		c.answer = re.form.newAnswer(1)
 		c.answer.parser, c.stop = parse, newStopper(r.Stop)

@@ -125,3 +125,44 @@ func TestPlaces(t *testing.T) {
 		})
 	}
 }
+
+// TestSeenAtTheEnd: what was cached of each image is told with the reply's end, too, where a busy engine said nothing before.
+func TestSeenAtTheEnd(t *testing.T) {
+	gen := seeing(t, vision.Files{Config: []byte(`{"model_type": "mistral3", "spatial_merge_size": 2, "vision_config": {"patch_size": 14}}`),
+		Preprocessor: []byte(`{"size": {"longest_edge": 1540}}`)}, []string{"[IMG]", "[IMG_BREAK]", "[IMG_END]"}, "[IMG]")
+	m := chat.Message{Role: chat.User, Parts: []chat.Part{blank(t, 56, 84), {Text: "and"}, blank(t, 56, 84)}} // 3 lines of 2 rows
+	r := &chat.Request{Messages: []chat.Message{m}}
+	p, err := gen.prompt(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := gen.cfg.Engine.(*script)
+	for cached, want := range map[int][2]int{
+		0:                           {0, 0},
+		p.encoded.blocks[0].at + 3:  {2, 0}, // two rows and the token behind them
+		p.encoded.blocks[1].at + 1:  {6, 1},
+		p.encoded.blocks[1].at + 99: {6, 6},
+	} {
+		s.cached = cached
+		events, err := gen.Generate(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := 0
+		for e, err := range events {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.Kind != chat.EventStart && e.Kind != chat.EventFinish {
+				continue
+			}
+			told++
+			if seen := e.Usage.Images; len(seen) != 2 || seen[0].Cached != want[0] || seen[1].Cached != want[1] {
+				t.Errorf("%d tokens cached, event %d: %+v, want %v", cached, e.Kind, seen, want)
+			}
+		}
+		if told != 2 {
+			t.Errorf("%d events tell of images", told)
+		}
+	}
+}

@@ -194,6 +194,7 @@ func (p *prompt) seenCached(all []chat.Seen, cached int) {
 		b := &p.encoded.blocks[i]
 		if i == 0 || b.pic != p.encoded.blocks[i-1].pic {
 			n++
+			all[n].Cached = 0
 		}
 		for _, t := range b.tiles {
 			rows := b.pic.plan.Tiles[t.tile].Positions
