@@ -3,11 +3,15 @@ package generate
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"image"
 	"image/png"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -61,23 +65,25 @@ func blank(t testing.TB, w, h int) chat.Part {
 	return chat.Part{Kind: chat.PartMedia, Media: &chat.Media{Kind: chat.Image, File: b.Bytes(), Path: "here"}}
 }
 
-// TestPlaces: prompts with images have the ids that transformers' processors make.
-func TestPlaces(t *testing.T) {
-	var g struct {
-		Sizes [][2]int
-		Cases map[string]struct {
-			Files struct {
-				Config       json.RawMessage
-				Preprocessor json.RawMessage
-			}
-			Tokens []string
-			Mark   string
-			Talks  []struct {
-				Parts []any
-				Runs  [][2]int
-			}
+// placesGolden is what transformers' processors make of prompts with images.
+type placesGolden struct {
+	Sizes [][2]int
+	Cases map[string]struct {
+		Files struct {
+			Config       json.RawMessage
+			Preprocessor json.RawMessage
+		}
+		Tokens []string
+		Mark   string
+		Talks  []struct {
+			Parts []any
+			Runs  [][2]int
 		}
 	}
+}
+
+func readPlaces(t testing.TB) (g placesGolden) {
+	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", "places.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -85,6 +91,12 @@ func TestPlaces(t *testing.T) {
 	if err := json.Unmarshal(b, &g); err != nil {
 		t.Fatal(err)
 	}
+	return g
+}
+
+// TestPlaces: prompts with images have the ids that transformers' processors make.
+func TestPlaces(t *testing.T) {
+	g := readPlaces(t)
 	for name, c := range g.Cases {
 		t.Run(name, func(t *testing.T) {
 			gen := seeing(t, vision.Files{Config: c.Files.Config, Preprocessor: c.Files.Preprocessor}, c.Tokens, c.Mark)
@@ -165,4 +177,100 @@ func TestSeenAtTheEnd(t *testing.T) {
 			t.Errorf("%d events tell of images", told)
 		}
 	}
+}
+
+// family is one that sees, and the tokens that its images are made of.
+type family struct {
+	gen    *Generator
+	tokens []string
+}
+
+// families are those of the golden, in the order of their names.
+func families(t testing.TB) (all []family) {
+	g := readPlaces(t)
+	for _, name := range slices.Sorted(maps.Keys(g.Cases)) {
+		c := g.Cases[name]
+		all = append(all, family{seeing(t, vision.Files{Config: c.Files.Config, Preprocessor: c.Files.Preprocessor}, c.Tokens, c.Mark), c.Tokens})
+	}
+	return all
+}
+
+// checkPlaces: of an image between two texts the prompt has as many rows as its plan, in the places that the engine is told, and
+// no text adds to the tokens that images are made of.
+func (f family) checkPlaces(t *testing.T, text string, w, h int) {
+	counts := func(text string) (map[string]int, *prompt) {
+		m := chat.Message{Role: chat.User, Parts: []chat.Part{{Text: text}, blank(t, w, h), {Text: text}}}
+		p, err := f.gen.prompt(t.Context(), &chat.Request{Messages: []chat.Message{
+			{Role: chat.System, Parts: []chat.Part{{Text: "s" + text}}}, {Role: chat.User, Parts: []chat.Part{{Text: "u" + text}}},
+			{Role: chat.Assistant, Parts: []chat.Part{{Text: "a" + text}}}, m}})
+		if e := (*chat.Error)(nil); errors.As(err, &e) && e.Kind == chat.Invalid {
+			return nil, nil // a shape or a text that is refused
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := map[string]int{}
+		for _, name := range f.tokens {
+			id, _ := f.gen.tok.ID(name)
+			for _, x := range p.tokens {
+				if x == id {
+					n[name]++
+				}
+			}
+		}
+		return n, p
+	}
+	want, _ := counts("-")
+	got, p := counts(text)
+	if want == nil || got == nil {
+		return
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("%q and an image of %d by %d: -as with another text +got\n%s", text, w, h, d)
+	}
+	soft, _ := f.gen.tok.ID(f.gen.cfg.places().Soft)
+	rows, positions := 0, 0
+	for _, b := range p.encoded.blocks {
+		positions = b.pic.plan.Positions()
+		for _, tile := range b.tiles {
+			n := b.pic.plan.Tiles[tile.tile].Positions
+			rows += n
+			for at, left := b.at+tile.at, n; left > 0; at++ {
+				if p.tokens[at] == soft {
+					left--
+				} else if tile.line == 0 {
+					t.Fatalf("token %d of the prompt is %d, in a tile", at, p.tokens[at])
+				}
+			}
+		}
+	}
+	if all := got[f.gen.cfg.places().Soft]; rows != positions || all != positions {
+		t.Errorf("an image of %d by %d: %d rows of tiles and %d tokens for them, %d planned", w, h, rows, all, positions)
+	}
+}
+
+// TestSpelledMarks: a text that spells what images are made of is no image's place, whoever sent it.
+func TestSpelledMarks(t *testing.T) {
+	for _, f := range families(t) {
+		all := strings.Join(f.tokens, "")
+		for _, text := range []string{all, " " + all + "\n", strings.Repeat(f.gen.cfg.places().Mark, 3), "\uE012trial.0\uE012" + all} {
+			f.checkPlaces(t, text, 300, 200)
+		}
+	}
+}
+
+// FuzzPlaces: images of all sizes beside all texts, in all families.
+func FuzzPlaces(f *testing.F) {
+	all := families(f)
+	for i, k := range all {
+		f.Add(uint8(i), "Look: ", uint16(640), uint16(480))
+		f.Add(uint8(i), strings.Join(k.tokens, "\n"), uint16(1), uint16(90))
+		f.Add(uint8(i), "\uE000"+k.tokens[0]+"\uE001\uE012", uint16(500), uint16(31))
+	}
+	f.Fuzz(func(t *testing.T, i uint8, text string, w, h uint16) {
+		if w%2048 == 0 || h%2048 == 0 || len(text) > 1<<12 {
+			return
+		}
+		all[int(i)%len(all)].checkPlaces(t, text, int(w%2048), int(h%2048))
+	})
 }
