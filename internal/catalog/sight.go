@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -44,7 +45,7 @@ func sightOf(fsys fs.FS, c *model.Checkpoint, cfg *config.Config) (*generate.Sig
 	}
 	p, err := processorOf(fsys)
 	if err == nil {
-		err = fitting(p, tower)
+		err = cmp.Or(fitting(p, tower), fitting(p.Low(), tower))
 	}
 	if err != nil {
 		return nil, []string{"the model cannot see images: " + regular.ClipTo(err.Error(), regular.Line)}

@@ -280,13 +280,39 @@ func TestScriptSees(t *testing.T) {
 	}
 }
 
+// TestDetail: an image at which a client looks with low detail takes fewer tokens.
+func TestDetail(t *testing.T) {
+	h := seeingOf(t, visiontest.Reference(t).Folder, func(*config.Config) {})
+	data := base64.StdEncoding.EncodeToString(visiontest.PNG(t, 900, 700, 1))
+	tokens := func(detail string) int {
+		w := postTo(h, "/v1/responses/input_tokens", `{"input": [{"role": "user", "content": [{"type": "input_image", "detail": "`+detail+
+			`", "image_url": "data:image/png;base64,`+data+`"}]}]}`)
+		var got struct {
+			Tokens int `json:"input_tokens"`
+		}
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != http.StatusOK {
+			t.Fatalf("%s: %d %s", detail, w.Code, w.Body)
+		}
+		return got.Tokens
+	}
+	auto, high, low := tokens("auto"), tokens("high"), tokens("low")
+	if squares := [2]int{28 * 22, 18 * 14}; auto != high || high-low != squares[0]-squares[1] {
+		t.Errorf("%d tokens, %d with high and %d with low detail", auto, high, low)
+	}
+}
+
 // seeingServer serves a model that sees.
 func seeingServer(t *testing.T, set func(cfg *config.Config)) http.Handler {
+	t.Helper()
+	return seeingOf(t, visiontest.Folder(t, "qwen3_vl"), set)
+}
+
+func seeingOf(t *testing.T, folder string, set func(cfg *config.Config)) http.Handler {
 	t.Helper()
 	cfg := config.Default()
 	cfg.PrefixCacheDir, cfg.CacheMemoryMB = "off", 64
 	set(cfg)
-	src, err := catalog.Find(visiontest.Folder(t, "qwen3_vl"), hub.Cache{})
+	src, err := catalog.Find(folder, hub.Cache{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,10 +33,11 @@ func (c *Config) places() *vision.Places {
 type picture struct {
 	media  *chat.Media
 	file   []byte
+	with   *vision.Processor
 	ofTool bool   // in a result of a tool
 	size   [2]int // width and height of the file
 	plan   vision.Plan
-	key    [sha256.Size]byte // of the file
+	key    [sha256.Size]byte // of the file and how it is looked at
 
 	digest [sha256.Size]byte // of the prepared picture, once there is one
 }
@@ -105,7 +106,11 @@ func (p *pictures) faulty(m *chat.Media, err error) {
 
 // inspect reads the header of an image.
 func (s *Sight) inspect(m *chat.Media) (*picture, error) {
-	p := &picture{media: m, file: m.File}
+	low := m.Detail == "low"
+	p := &picture{media: m, file: m.File, with: s.Processor}
+	if low {
+		p.with = s.Processor.Low()
+	}
 	if p.file == nil {
 		text := bytes.TrimRight(m.Base64, "=\r\n") // it may be without padding
 		p.file = make([]byte, base64.RawStdEncoding.DecodedLen(len(text)))
@@ -119,10 +124,13 @@ func (s *Sight) inspect(m *chat.Media) (*picture, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.plan, err = s.Processor.Plan(h.Width, h.Height); err != nil {
+	if p.plan, err = p.with.Plan(h.Width, h.Height); err != nil {
 		return nil, err
 	}
 	p.size, p.key = [2]int{h.Width, h.Height}, sha256.Sum256(p.file)
+	if low {
+		p.key = sha256.Sum256(append(p.key[:], "low"...))
+	}
 	return p, nil
 }
 

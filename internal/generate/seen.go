@@ -125,7 +125,7 @@ func (m *prompter) prepare(ctx context.Context, p *prompt) (whole bool, err erro
 		if p.seen.made[pic.key] != nil || p.seen.faults[pic.media] != nil {
 			continue
 		}
-		v, err := m.cfg.Sight.Gate.Picture(ctx, pic.file, m.cfg.Sight.Processor)
+		v, err := m.cfg.Sight.Gate.Picture(ctx, pic.file, pic.with)
 		switch {
 		case err == nil:
 			p.seen.made[pic.key] = v

@@ -21,7 +21,7 @@ func newGemma3(p *Processor, s *settings, m *model) error {
 		return fmt.Errorf("%d by %d pixels in patches of %d do not make mm_tokens_per_image %d", w, h, p.patch, first(m.ImageTokens, 256))
 	}
 	p.merge = grid / side
-	if !or(s.PanAndScan, false) {
+	if s.low || !or(s.PanAndScan, false) {
 		p.plan = func(int, int) (Plan, error) { return whole(w, h), nil }
 		return nil
 	}
@@ -67,6 +67,9 @@ func newGemma4(p *Processor, s *settings, m *model) error {
 		within("patch_size", p.patch, 1, 128), within("pooling_kernel_size", p.merge, 1, 16),
 		within("max_soft_tokens", tokens, 1, 1<<13)); err != nil {
 		return err
+	}
+	if s.low {
+		tokens = min(tokens, lowTokens)
 	}
 	side := p.patch * p.merge
 	pixels := tokens * side * side

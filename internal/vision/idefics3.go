@@ -22,7 +22,7 @@ func newIdefics3(p *Processor, s *settings, m *model) error {
 	if n := (longest + tile - 1) / tile; n*n > maxTilesAsked {
 		return fmt.Errorf("longest_edge %d is too many tiles of %d", longest, tile)
 	}
-	split := or(s.Split, true)
+	split := or(s.Split, true) && !s.low
 	p.plan = func(w, h int) (Plan, error) {
 		w, h = toLongest(w, h, longest)
 		plan := Plan{sizes: [][2]int{{w, h}}}

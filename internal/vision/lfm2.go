@@ -13,7 +13,7 @@ func newLFM2(p *Processor, s *settings, m *model) error {
 	p.patch = first(or(s.EncoderPatch, 0), m.Vision.Patch, 16)
 	p.merge = first(or(s.Downsample, 0), m.Downsample, 2)
 	leastTiles, mostTiles := or(s.MinTiles, 2), or(s.MaxTiles, 10)
-	if !or(s.Split, true) {
+	if s.low || !or(s.Split, true) {
 		leastTiles, mostTiles = 1, 1
 	}
 	leastTokens, mostTokens := or(s.MinTokens, 64), or(s.MaxTokens, 256)

@@ -14,6 +14,9 @@ func newPixtral(p *Processor, s *settings, m *model) error {
 		within("patch_size", p.patch, 1, 128), within("spatial_merge_size", p.merge, 1, 16)); err != nil {
 		return err
 	}
+	if s.low {
+		w, h = min(w, lowSide), min(h, lowSide)
+	}
 	side := p.patch * p.merge
 	up := func(n int) int { return (n + side - 1) / side * side }
 	p.plan = func(pw, ph int) (Plan, error) {

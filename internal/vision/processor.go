@@ -22,10 +22,20 @@ type Processor struct {
 	planes   bool // a patch is channels of rows, not rows of pixels
 	table    [3][256]float32
 	key      string // of all of these that change what a tower reads
+	low      *Processor
 }
 
 // Family is the processor's name: qwen_vl, gemma3, gemma4, pixtral, lfm2_vl or idefics3.
 func (p *Processor) Family() string { return p.family }
+
+// Low is the processor for images at which a client wants to look with low detail, which is a matter of size alone.
+func (p *Processor) Low() *Processor { return p.low }
+
+// What an image becomes at most with low detail.
+const (
+	lowSide   = 512 // pixels, as OpenAI's API has it
+	lowTokens = 70  // of gemma4: the fewest that its processor knows
+)
 
 // PatchSize is the number of pixels along a patch's side, and how many patches, along a side, become one position.
 func (p *Processor) PatchSize() (pixels, merged int) { return p.patch, p.merge }
@@ -94,6 +104,8 @@ type settings struct {
 	EncoderPatch *int     `json:"encoder_patch_size"`
 	Tile         *int     `json:"tile_size"`
 	Tolerance    *float64 `json:"max_pixels_tolerance"`
+
+	low bool // not of the file: see Processor.Low
 }
 
 // extent is a size: a number for both sides, or an object with some of these keys.
@@ -197,9 +209,14 @@ func NewProcessor(f Files) (*Processor, error) {
 			file, m.Type, s.Type, strings.Join(known, ", "))
 	}
 	p, err := families[name].processor(name, &s, &m)
+	if err == nil {
+		s.low = true
+		p.low, err = families[name].processor(name, &s, &m)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
+	p.low.low = p.low
 	return p, nil
 }
 

@@ -27,6 +27,10 @@ func newQwen(p *Processor, s *settings, m *model) error {
 	if most < factor*factor {
 		return within("longest_edge (max_pixels)", most, factor*factor, maxPrepared)
 	}
+	if s.low {
+		most = max(min(most, lowSide*lowSide), factor*factor)
+		least = min(least, most)
+	}
 	p.plan = func(w, h int) (Plan, error) {
 		const mostRatio = 200
 		if max(w, h) > mostRatio*min(w, h) {
