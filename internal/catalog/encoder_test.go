@@ -47,6 +47,12 @@ func beside(t *testing.T, src *Source, set func(*config.Config, *Catalog)) *Cata
 	if set != nil {
 		set(cfg, c)
 	}
+	return opened(t, c)
+}
+
+// opened is c with its models, closed with the test.
+func opened(t *testing.T, c *Catalog) *Catalog {
+	t.Helper()
 	if err := c.Load(backends()); err != nil {
 		t.Fatal(err)
 	}

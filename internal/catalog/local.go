@@ -34,7 +34,7 @@ func openLocal(ctx context.Context, src *Source, cfg *config.Config, id string, 
 		return nil, nil, nil, errors.Join(err, c.Close())
 	}
 	known(text.Template == nil) // the weights may take minutes
-	sight, blind := sightOf(src.FS, c, cfg)
+	sight, _, blind := Sight(src.FS, c, cfg)
 	read := append(slices.Clip(c.Warnings), blind...) // the checkpoint is given away
 	w, err := openWeights(ctx, src, c, cfg, bs, disk.options(src, cfg, bs.demand != nil))
 	if err != nil {
@@ -89,7 +89,7 @@ func openScripted(src *Source, cfg *config.Config, id string, warn func(string))
 		return nil, nil, err
 	}
 	text, err := openText(src, cfg, c)
-	sight, blind := sightOf(src.FS, c, cfg)
+	sight, _, blind := Sight(src.FS, c, cfg)
 	if err := errors.Join(err, c.Close()); err != nil {
 		return nil, nil, err
 	}

@@ -29,28 +29,21 @@ func gateOf(cfg *config.Config) *vision.Gate {
 	return g.(*vision.Gate)
 }
 
-// Sight is sightOf for who looks at a model and does not run it; the tower is nil if it has none.
-func Sight(src *Source, c *model.Checkpoint, cfg *config.Config) (s *generate.Sight, t *model.Tower, warnings []string) {
-	t, _ = c.Tower()
-	s, warnings = sightOf(src.FS, c, cfg)
-	return s, t, warnings
-}
-
-// sightOf is how the model of a folder sees: nil if it has no tower, or with a warning if what prepares its images cannot be read
-// or does not fit the tower. A model that cannot see is one that works.
-func sightOf(fsys fs.FS, c *model.Checkpoint, cfg *config.Config) (*generate.Sight, []string) {
+// Sight is how the model of a folder sees, and with which tower: nil if it has none, or with a warning if what prepares its
+// images cannot be read or does not fit the tower. A model that cannot see is one that works.
+func Sight(fsys fs.FS, c *model.Checkpoint, cfg *config.Config) (s *generate.Sight, tower *model.Tower, warnings []string) {
 	tower, err := c.Tower()
 	if err != nil || tower == nil { // who loads it tells
-		return nil, nil
+		return nil, nil, nil
 	}
 	p, err := processorOf(fsys)
 	if err == nil {
 		err = cmp.Or(fitting(p, tower), fitting(p.Low(), tower))
 	}
 	if err != nil {
-		return nil, []string{"the model cannot see images: " + regular.ClipTo(err.Error(), regular.Line)}
+		return nil, nil, []string{"the model cannot see images: " + regular.ClipTo(err.Error(), regular.Line)}
 	}
-	return &generate.Sight{Processor: p, Gate: gateOf(cfg)}, nil
+	return &generate.Sight{Processor: p, Gate: gateOf(cfg)}, tower, nil
 }
 
 // processorOf reads what a folder says of preparing images.

@@ -10,6 +10,7 @@ import (
 	"hearth/internal/chat"
 	"hearth/internal/config"
 	"hearth/internal/hub"
+	"hearth/internal/vision"
 	"hearth/internal/vision/visiontest"
 )
 
@@ -27,15 +28,14 @@ func seeing(t *testing.T, dir string, set func(*config.Config)) *Catalog {
 	}
 	c := New(src, cfg)
 	c.DiskCache = &DiskCache{Build: "test", Warn: func(line string) { t.Error(line) }}
-	if err := c.Load(backends()); err != nil {
-		t.Fatal(err)
+	return opened(t, c)
+}
+
+// TestImageLimits: what a server allows that nobody has set is what package vision allows.
+func TestImageLimits(t *testing.T) {
+	if got := gateOf(config.Default()).Limits(); got != vision.DefaultLimits() {
+		t.Errorf("%+v, want %+v", got, vision.DefaultLimits())
 	}
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return c
 }
 
 func words(role chat.Role, text string) chat.Message {

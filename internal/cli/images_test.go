@@ -8,7 +8,6 @@ import (
 	"image"
 	"image/color"
 	imagepng "image/png"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -17,9 +16,7 @@ import (
 	"strings"
 	"testing"
 
-	"hearth/internal/catalog"
 	"hearth/internal/config"
-	"hearth/internal/hub"
 	"hearth/internal/server"
 	"hearth/internal/vision/visiontest"
 )
@@ -282,7 +279,7 @@ func TestScriptSees(t *testing.T) {
 
 // TestDetail: an image at which a client looks with low detail takes fewer tokens.
 func TestDetail(t *testing.T) {
-	h := seeingOf(t, visiontest.Reference(t).Folder, func(*config.Config) {})
+	h := folderServer(t, visiontest.Reference(t).Folder, func(cfg *config.Config) { cfg.CacheMemoryMB = 64 })
 	data := base64.StdEncoding.EncodeToString(visiontest.PNG(t, 900, 700, 1))
 	tokens := func(detail string) int {
 		w := postTo(h, "/v1/responses/input_tokens", `{"input": [{"role": "user", "content": [{"type": "input_image", "detail": "`+detail+
@@ -304,24 +301,10 @@ func TestDetail(t *testing.T) {
 // seeingServer serves a model that sees.
 func seeingServer(t *testing.T, set func(cfg *config.Config)) http.Handler {
 	t.Helper()
-	return seeingOf(t, visiontest.Folder(t, "qwen3_vl"), set)
-}
-
-func seeingOf(t *testing.T, folder string, set func(cfg *config.Config)) http.Handler {
-	t.Helper()
-	cfg := config.Default()
-	cfg.PrefixCacheDir, cfg.CacheMemoryMB = "off", 64
-	set(cfg)
-	src, err := catalog.Find(folder, hub.Cache{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	models := catalog.New(src, cfg)
-	if err := models.Load(backends()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = models.Close() })
-	return newServer(cfg, models, slog.New(slog.DiscardHandler))
+	return folderServer(t, visiontest.Folder(t, "qwen3_vl"), func(cfg *config.Config) {
+		cfg.CacheMemoryMB = 64
+		set(cfg)
+	})
 }
 
 func postTo(h http.Handler, path, body string) *httptest.ResponseRecorder {

@@ -17,10 +17,16 @@ import (
 // demoServer is a whole server with the demo model, which thinks unless it is told not to.
 func demoServer(t *testing.T, set func(cfg *config.Config)) http.Handler {
 	t.Helper()
+	return folderServer(t, "", set)
+}
+
+// folderServer is a whole server with the model of a folder.
+func folderServer(t *testing.T, folder string, set func(cfg *config.Config)) http.Handler {
+	t.Helper()
 	cfg := config.Default()
 	cfg.PrefixCacheDir = "off"
 	set(cfg)
-	src, err := catalog.Find("", hub.Cache{})
+	src, err := catalog.Find(folder, hub.Cache{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -119,7 +119,7 @@ func (s *shownSight) String() string {
 
 // sightOf looks at how a model sees, nil if it cannot.
 func sightOf(src *catalog.Source, c *model.Checkpoint, cfg *config.Config, o backend.Options) (*shownSight, []string, error) {
-	sight, tower, warnings := catalog.Sight(src, c, cfg)
+	sight, tower, warnings := catalog.Sight(src.FS, c, cfg)
 	if sight == nil {
 		return nil, warnings, nil
 	}

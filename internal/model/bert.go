@@ -92,8 +92,7 @@ func makeBert(cfg *config, roberta bool) (encoderBody, error) {
 		m.Layers = append(m.Layers, bertLayer{
 			QKV: biased(a.D, a.D, a.D, a.D), O: biased(a.D, a.D), AttnNorm: nn.LN(a.D, eps),
 			Up: biased(a.D, a.FFN), Down: biased(a.FFN, a.D), OutNorm: nn.LN(a.D, eps),
-			spec: B.Attn{State: B.NoState, Heads: a.Heads, KVHeads: a.Heads, KDim: a.HeadDim, VDim: a.HeadDim,
-				Scale: float32(1 / math.Sqrt(float64(a.HeadDim))), Both: true},
+			spec: eachOther(a.Heads, a.HeadDim),
 		})
 	}
 	return m, nil
@@ -103,6 +102,11 @@ func biased(in int, outs ...int) nn.Linear {
 	l := nn.Lin(in, outs...)
 	l.Bias = true
 	return l
+}
+
+// eachOther is attention of rows that all see each other.
+func eachOther(heads, head int) B.Attn {
+	return B.Attn{State: B.NoState, Heads: heads, KVHeads: heads, KDim: head, VDim: head, Scale: float32(1 / math.Sqrt(float64(head))), Both: true}
 }
 
 // check fills in transformers' defaults.

@@ -94,7 +94,7 @@ func (m *lfm2Vision) extent(grid [3]int) int { return m.rows(grid) }
 
 func (m *lfm2Vision) batch(grid [3]int) *B.Batch {
 	b := frames(grid)
-	b.Pos[0], b.Pos[1] = lines(grid)
+	b.Pos[0], b.Pos[1] = squares(grid, 1)
 	return b
 }
 

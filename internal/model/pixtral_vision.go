@@ -118,7 +118,7 @@ func newPixtralVision(cfg *config, width int) (vision, error) {
 	for range a.Layers {
 		m.Layers = append(m.Layers, pixtralVisionLayer{Norm1: nn.RMS(a.D, eps), QKV: nn.Lin(a.D, a.D, a.D, a.D), O: nn.Lin(a.D, a.D),
 			Norm2: nn.RMS(a.D, eps), MLP: nn.NewGLUMLP(a.D, a.FFN, act),
-			spec: B.Attn{State: B.NoState, Heads: a.Heads, KVHeads: a.Heads, KDim: head, VDim: head, Scale: float32(1 / math.Sqrt(float64(head))), Both: true}})
+			spec: eachOther(a.Heads, head)})
 	}
 	return m, nil
 }
@@ -274,7 +274,7 @@ func (m *pixtralVision) encode(o B.Ops, _ *B.Batch, grid [3]int, patches B.Array
 	if m.Merger != nil {
 		h = m.OutNorm.Forward(o, h)
 		if m.merge > 1 {
-			h = o.MergeRows(o.Gather(h, inSquares(grid, m.merge)), m.merge*m.merge)
+			h = merge(o, h, grid, m.merge)
 		}
 		h = m.Merger.Forward(o, h)
 	}

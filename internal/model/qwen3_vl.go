@@ -93,9 +93,8 @@ type visionAttn struct {
 }
 
 func newVisionAttn(d, heads int) visionAttn {
-	head := d / heads
 	return visionAttn{QKV: biased(d, d, d, d), O: biased(d, d),
-		spec: B.Attn{State: B.NoState, Heads: heads, KVHeads: heads, KDim: head, VDim: head, Scale: float32(1 / math.Sqrt(float64(head))), Both: true}}
+		spec: eachOther(heads, d/heads)}
 }
 
 func (a *visionAttn) Forward(o B.Ops, x B.Array, rope *B.Rope) B.Array {

@@ -2,7 +2,6 @@ package model
 
 import (
 	"fmt"
-	"math"
 	"strings"
 
 	B "hearth/internal/backend"
@@ -65,12 +64,12 @@ func (a *siglipArgs) check(cfg *config) error {
 
 // net declares the layers.
 func (a *siglipArgs) net(cfg *config) siglip {
-	eps, head := float32(a.Eps), a.D/a.Heads
+	eps := float32(a.Eps)
 	m := siglip{Norm: nn.LN(a.D, eps), act: B.Activation{Kind: cfg.visionAct(a.Act)}}
 	for range a.Layers {
 		m.Layers = append(m.Layers, siglipLayer{Norm1: nn.LN(a.D, eps), QKV: biased(a.D, a.D, a.D, a.D), O: biased(a.D, a.D),
 			Norm2: nn.LN(a.D, eps), Up: biased(a.D, a.FFN), Down: biased(a.FFN, a.D),
-			spec: B.Attn{State: B.NoState, Heads: a.Heads, KVHeads: a.Heads, KDim: head, VDim: head, Scale: float32(1 / math.Sqrt(float64(head))), Both: true}})
+			spec: eachOther(a.Heads, a.D/a.Heads)})
 	}
 	return m
 }
@@ -86,19 +85,6 @@ func (m *siglip) Forward(o B.Ops, h B.Array) B.Array {
 	}
 	return m.Norm.Forward(o, h)
 }
-
-// merge makes one row of every square of side·side patches, which lie row after row before.
-func merge(o B.Ops, h B.Array, grid [3]int, side int) B.Array {
-	row, col := squares(grid, side)
-	order := make([]int32, len(row))
-	for i := range order {
-		order[i] = row[i]*int32(grid[2]) + col[i]
-	}
-	return o.MergeRows(o.Gather(h, order), side*side)
-}
-
-// lines gives the row and column of every patch of an image of one frame whose patches lie row after row.
-func lines(grid [3]int) (row, col []int32) { return squares([3]int{1, grid[1], grid[2]}, 1) }
 
 // siglipName is the name of a tensor of a SigLIP without prefixes, "" for others. Its head, which makes one row of an image, is
 // not part of the models that have it.

@@ -381,27 +381,28 @@ func squares(grid [3]int, side int) (row, col []int32) {
 // inLine is where row i of an image is in a language model whose positions have one axis.
 func inLine(i int) [3]int32 { return [3]int32{int32(i), int32(i), int32(i)} }
 
-// means makes one row of every square of side·side patches, which come row by row.
+// merge makes one row of every square of side·side patches, which come row by row.
+func merge(o B.Ops, h B.Array, grid [3]int, side int) B.Array {
+	row, col := squares(grid, side)
+	order := make([]int32, len(row))
+	for i := range order {
+		order[i] = row[i]*int32(grid[2]) + col[i]
+	}
+	return o.MergeRows(o.Gather(h, order), side*side)
+}
+
+// means is merge whose rows are the means.
 func means(o B.Ops, h B.Array, grid [3]int, side int) B.Array {
 	if side == 1 {
 		return h
 	}
 	n, d := side*side, h.Cols()
-	all := o.MergeRows(o.Gather(h, inSquares(grid, side)), n)
+	all := merge(o, h, grid, side)
 	sum := o.Cols(all, 0, d)
 	for i := 1; i < n; i++ {
 		sum = o.Add(sum, o.Cols(all, i*d, (i+1)*d))
 	}
 	return o.Scale(sum, 1/float32(n))
-}
-
-// inSquares lists patches, which come row by row, square by square.
-func inSquares(grid [3]int, side int) (order []int32) {
-	row, col := squares(grid, side)
-	for i := range row {
-		order = append(order, row[i]*int32(grid[2])+col[i])
-	}
-	return order
 }
 
 // outOf refuses a number of vision_config.
