@@ -422,12 +422,14 @@ func TestCancelledImages(t *testing.T) {
 func TestTowerBesideDecodes(t *testing.T) {
 	v := towerOf(t, seeing)
 	h := &hooked{Backend: cpu.New(), config: seeing, precision: backend.Float32}
+	submitted := make(chan struct{})
 	var order []byte // e: an image is encoded; d: a step with a decode
 	h.begin = func(b *backend.Batch) {
 		switch {
 		case b.Spans[0].Slot < 0:
 			order = append(order, 'e')
-		case b.Spans[0].Start >= 3: // of the stream, which comes first
+		case b.Spans[0].Start >= 3: // of the stream, which comes first, and not to its end before the images
+			<-submitted
 			order = append(order, 'd')
 		}
 	}
@@ -441,6 +443,7 @@ func TestTowerBesideDecodes(t *testing.T) {
 	all := album(v)
 	images := submit(t, e, all[5]) // three
 	other := submit(t, e, all[4])  // two more, and one of those again
+	close(submitted)
 	want := read(t, images)
 	read(t, other)
 	stream.Close()
