@@ -301,10 +301,13 @@ func TestSpanPreempted(t *testing.T) {
 				want := [][]Token{read(t, submit(t, fresh, long(1))), read(t, submit(t, fresh, long(2)))}
 				oneByOne = false
 				geo := fresh.alloc.Geometry()
-				e := start(t, model(), func(c *Config) {
+				both, h := make(chan struct{}), model()
+				h.begin = func(*backend.Batch) { <-both } // they begin together
+				e := start(t, h, func(c *Config) {
 					c.Budget = 11*geo.Groups[0].PageBytes + 2*geo.FixedBytes + 2*geo.SnapBytes
 				})
 				streams := []*Stream{submit(t, e, long(1)), submit(t, e, long(2))}
+				close(both)
 				for i, s := range streams {
 					if d := cmp.Diff(want[i], read(t, s)); d != "" {
 						t.Error(d)
