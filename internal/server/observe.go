@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hearth/internal/chat"
+	"hearth/internal/webui"
 	"hearth/internal/wire"
 )
 
@@ -112,7 +113,7 @@ func (s *Server) log(r *http.Request, status int, info *wire.Info, took time.Dur
 		attrs = append(attrs, slog.Any("mended_calls", u.Mended))
 	}
 	level := slog.LevelInfo
-	if status < 400 && probes(r.URL.Path) {
+	if status < 400 && (probes(r.URL.Path) || r.URL.Path != "/" && webui.Has(r.URL.Path)) {
 		level = slog.LevelDebug
 	}
 	if info.Err != nil {

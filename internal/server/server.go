@@ -196,6 +196,7 @@ func New(o Options) *Server {
 	}
 	s.routes.mux = mux
 	mux.Handle("/{$}", wire.Method(s.fail, http.MethodGet, s.root))
+	s.mountPages(mux)
 	mux.HandleFunc("/", s.notFound)
 	s.handler = s.observe(s.checkManage(s.checkSource(s.checkKey(s.limit(s.track(mux))))))
 	return s
@@ -301,12 +302,6 @@ func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	s.fail(w, r, &chat.Error{Kind: chat.NotFound, Code: "not_found", Msg: msg})
-}
-
-func (s *Server) root(w http.ResponseWriter, r *http.Request) {
-	s.giveCookie(w, r)
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = io.WriteString(w, "hearth is running. APIs: POST /v1/messages, POST /v1/chat/completions, POST /v1/responses, GET /v1/models; state: GET /health, GET /v1/status; models: GET /hearth/models\n")
 }
 
 // cleanPath undoes what base URLs do to paths: doubled slashes, a slash at the end, the version twice.

@@ -1,10 +1,9 @@
-// Package browser lets a real browser call hearth from pages of other origins: `make browser` runs it where Chromium is
-// installed. It is only tests.
+// Package browser lets a real browser show hearth's own page, and call hearth from pages of other origins: `make browser` runs it
+// where Chromium is installed. It is only tests.
 package browser
 
 import (
 	"bytes"
-	"context"
 	_ "embed"
 	"encoding/json"
 	"flag"
@@ -14,7 +13,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +23,7 @@ import (
 var (
 	binary   = flag.String("hearth", "", "the hearth binary under test; without it the tests are skipped")
 	chromium = flag.String("chromium", "chromium", "the browser")
+	axe      = flag.String("axe", "", "the file axe.min.js of axe-core; without it no page is looked over by it")
 )
 
 // limit is how long a browser may take to start and make its calls.
@@ -59,6 +58,7 @@ func TestOrigins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	browser := start(t)
 	here, elsewhere := "http://localhost:"+port, "http://page.example:"+port
 	const refused = "TypeError: Failed to fetch"
 	for _, tt := range []struct {
@@ -80,7 +80,9 @@ func TestOrigins(t *testing.T) {
 			if tt.key != "" {
 				query.Set("key", tt.key)
 			}
-			browse(t, tt.origin+"/?"+query.Encode())
+			b := open(t, browser)
+			b.expects("") // what is refused
+			b.show(tt.origin + "/?" + query.Encode())
 			var got result
 			select {
 			case got = <-results:
@@ -114,26 +116,4 @@ func serve(t *testing.T, args ...string) (s *program.Server, log *bytes.Buffer) 
 	}
 	log = &bytes.Buffer{}
 	return program.Serve(t, *binary, nil, log, append([]string{"--prefix-cache-dir", "off", "--store", "memory", "--script", script}, args...)...), log
-}
-
-// browse opens a page until the test ends. Names under .example are this machine, and no connection leaves it.
-func browse(t *testing.T, page string) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	args := []string{"--headless", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update",
-		"--disable-sync", "--user-data-dir=" + t.TempDir(), "--remote-debugging-port=0", // else it ends once the page has loaded
-		"--host-resolver-rules=MAP *.example 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1"}
-	if os.Getuid() == 0 { // as whom its sandbox refuses to run
-		args = append(args, "--no-sandbox")
-	}
-	cmd := exec.CommandContext(ctx, *chromium, append(args, page)...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = 10 * time.Second
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cancel()
-		_ = cmd.Wait() // says that it was interrupted
-	})
 }

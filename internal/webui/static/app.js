@@ -1,0 +1,134 @@
+// The shell: which view is shown, the state of the server, the theme, and the question for a key.
+import { h, icon, button } from './dom.js';
+import { call, currentKey, onKeyWanted, setKey, Failure } from './api.js';
+import * as models from './models.js';
+
+/** A view has a name, a label, an icon, and open(root, argument), which fills root and gives what closes it. */
+const views = [models];
+
+const main = document.getElementById('main');
+const nav = document.getElementById('nav');
+const side = document.getElementById('side');
+const scrim = document.getElementById('scrim');
+const menu = document.getElementById('menu');
+
+let close = () => {};
+
+function show() {
+  const [, name = '', ...rest] = location.hash.slice(1).split('/');
+  const view = views.find((v) => v.name === name) ?? views[0];
+  close();
+  main.replaceChildren();
+  for (const a of nav.children) {
+    if (a.dataset.view === view.name) a.setAttribute('aria-current', 'page');
+    else a.removeAttribute('aria-current');
+  }
+  document.title = view.label + ' · hearth';
+  document.getElementById('topbar-title').textContent = view.label;
+  close = view.open(main, rest.map(decode)) ?? (() => {});
+  closeMenu();
+}
+
+const decode = (s) => {
+  try {
+    return decodeURIComponent(s);
+  } catch {
+    return s;
+  }
+};
+
+// The menu of narrow screens.
+function openMenu(open) {
+  side.classList.toggle('open', open);
+  scrim.hidden = !open;
+  menu.setAttribute('aria-expanded', String(open));
+  if (open) side.querySelector('a, button')?.focus();
+}
+function closeMenu() {
+  if (!side.classList.contains('open')) return;
+  openMenu(false);
+  menu.focus();
+}
+menu.addEventListener('click', () => openMenu(!side.classList.contains('open')));
+scrim.addEventListener('click', closeMenu);
+addEventListener('keydown', (e) => { if (e.key === 'Escape') closeMenu(); });
+
+// The theme: as the system, light, dark.
+const themes = { system: 'Theme: as the system', light: 'Theme: light', dark: 'Theme: dark' };
+const themeButton = document.getElementById('theme');
+function theme(choice) {
+  if (choice === 'system') delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = choice;
+  try {
+    localStorage.setItem('hearth.theme', choice);
+  } catch { /* storage is off: until the page is left */ }
+  themeButton.replaceChildren(icon({ system: 'system', light: 'sun', dark: 'moon' }[choice]));
+  themeButton.setAttribute('aria-label', themes[choice]);
+  themeButton.title = themes[choice];
+}
+themeButton.addEventListener('click', () => {
+  const all = Object.keys(themes);
+  theme(all[(all.indexOf(document.documentElement.dataset.theme ?? 'system') + 1) % all.length]);
+});
+theme(document.documentElement.dataset.theme ?? 'system');
+
+// The state of the server, for as long as somebody looks.
+const state = document.getElementById('state');
+async function look() {
+  if (document.hidden) return;
+  let word = 'away', text = 'The server does not answer';
+  try {
+    const response = await fetch('/health', { cache: 'no-store' });
+    const health = await response.json();
+    word = String(health.status);
+    text = { ok: 'Ready', loading: 'Loading', stuck: 'Stuck', draining: 'Shutting down' }[word] ?? word;
+    if (health.version) state.title = 'hearth ' + health.version;
+    if (health.model) text += ' · ' + health.model;
+  } catch { /* away */ }
+  state.dataset.state = word;
+  document.getElementById('state-text').textContent = text;
+}
+setInterval(look, 10_000);
+document.addEventListener('visibilitychange', look);
+look();
+
+// The key, where the server wants one.
+function askKey(error) {
+  close();
+  close = () => {};
+  const input = h('input.input', { id: 'key', type: 'password', autocomplete: 'off', spellcheck: 'false', required: true, 'aria-describedby': 'key-hint' });
+  const problem = h('p.note.bad', { role: 'alert', hidden: true });
+  const refuse = (text) => {
+    problem.textContent = text;
+    problem.hidden = false;
+    input.setAttribute('aria-invalid', 'true');
+    input.select();
+  };
+  const form = h('form.card', {
+    submit: async (e) => {
+      e.preventDefault();
+      setKey(input.value.trim());
+      try {
+        await call('/v1/models', { quiet: true });
+      } catch (e) {
+        setKey('');
+        refuse(e instanceof Failure ? e.message : 'The server cannot be reached.');
+        return;
+      }
+      show();
+    },
+  }, h('h1', {}, 'This server wants a key'),
+    h('div.field', {}, h('label', { for: 'key' }, 'API key'), input, h('p.hint', { id: 'key-hint' }, 'It stays in this tab, and is forgotten when the tab is closed.')),
+    problem, h('button.button.primary', { type: 'submit' }, 'Continue'));
+  main.replaceChildren(h('div.gate', {}, form));
+  if (currentKey()) {
+    setKey('');
+    refuse(error.message);
+  }
+  input.focus();
+}
+onKeyWanted(askKey);
+
+nav.append(...views.map((v) => h('a.nav-item', { href: '#/' + v.name, 'data-view': v.name }, icon(v.icon), h('span', {}, v.label))));
+addEventListener('hashchange', show);
+show();
