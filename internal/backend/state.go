@@ -46,7 +46,7 @@ type KVPolicy struct {
 	DType    DType // None: backend's default (bf16 on cpu and mlx)
 	Bits     int   // 0: not quantised; 8 or 4: affine per token and head, in groups of at most Group along the head
 	Group    int   // 0: 64
-	MaxDraft int   // tentative tokens a span may have: sizes the replay log
+	MaxDraft int   // tentative tokens a span may have behind its first: sizes the replay log
 }
 
 // KVNames are the policies there are names for; auto is the backend's default.
@@ -121,7 +121,8 @@ type Store interface {
 	// copied, the snapshot is restored. A zero Match starts empty. dst[g] is the fresh page for Tail[g].
 	Open(slot kv.SlotID, m kv.Match, dst []kv.PageID) error
 	// Commit settles the slot's last tentative span, keeping its first n rows. Paged state: the rest is overwritten later.
-	// Fixed state: n == Len flips to the shadow copy; less replays n logged inputs from the old state.
+	// Fixed state: n == Len flips to the shadow copy; less replays n logged inputs from the old state. Shadow and log are the
+	// slot's from the span's step until then, and are what kv.Geometry.DraftBytes prices; Open drops them, too.
 	Commit(slot kv.SlotID, n int)
 	// Snapshot copies a slot's fixed state as of its last settled token.
 	Snapshot(slot kv.SlotID, id kv.SnapID) error

@@ -73,9 +73,6 @@ func NewForecaster(c *model.Checkpoint, be backend.Backend, o backend.Options, c
 	if err != nil {
 		return nil, fmt.Errorf("load model: %s: %w", c.Where, err)
 	}
-	if cfg.Speculation == "auto" {
-		policy.MaxDraft = engine.Drafts(be, m.States())
-	}
 	st, err := be.NewStore(m.States(), policy)
 	if err != nil {
 		return nil, fmt.Errorf("load model: %s: %w", c.Where, err)

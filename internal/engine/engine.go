@@ -160,7 +160,11 @@ func New(cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start engine: %w", err)
 	}
-	alloc, err := kv.NewAlloc(store.Geometry(), kv.Limits{
+	geo := store.Geometry()
+	if ahead.fixed {
+		geo = geo.Drafting()
+	}
+	alloc, err := kv.NewAlloc(geo, kv.Limits{
 		Bytes: cfg.Budget - e.spec.limit, Slots: cfg.MaxSequences, Tokens: cfg.MaxContext, Least: cfg.MinContext, Span: cfg.PrefillChunk})
 	if err != nil {
 		return nil, fmt.Errorf("start engine: %w", err)
@@ -194,7 +198,6 @@ func New(cfg Config) (*Engine, error) {
 	e.trace.listen = cfg.Trace
 	e.watchdog = watchdog.New(device, cfg.Stuck)
 	e.run = &runner{be: cfg.Backend, store: store, model: cfg.Model, seqs: e.seqs, lost: e.sched.Lost, sights: sights{tower: cfg.Tower, be: cfg.Backend, opts: cfg.Seeing, limit: cfg.Sights, memory: mem}, overlap: ahead, waits: answerWaits}
-	geo := store.Geometry()
 	e.stats = Stats{Context: e.context, Budget: cfg.Budget, PageTokens: geo.PageTokens, Page: geo.Need(geo.PageTokens, geo.PageTokens) - geo.FixedBytes, Step: mem.of(cfg.PrefillChunk+cfg.MaxSequences, e.context, cfg.MaxSequences)}
 	if mem.share != nil {
 		mem.share.Listen(func(n int64) {

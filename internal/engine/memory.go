@@ -70,7 +70,7 @@ func newMemory(cfg *Config, store backend.Store, alloc *kv.Alloc) (*memory, erro
 	m.least = m.of(lim.Slots+fewPrompts, lim.Tokens, lim.Slots)
 	has := m.share.Use()
 	lack := budget.Use{Scratch: max(m.least-has.Scratch, 0)}
-	lack.State = max(store.Geometry().Need(min(lim.Tokens, max(cfg.MinContext, backend.PageTokens)), lim.Span)-has.State, 0)
+	lack.State = max(alloc.Geometry().Need(min(lim.Tokens, max(cfg.MinContext, backend.PageTokens)), lim.Span)-has.State, 0)
 	if _, a := m.share.Grow(lack, lack); a != budget.Yes {
 		return nil, m.share.Short(lack)
 	}

@@ -93,14 +93,6 @@ func canDraft(be backend.Backend) bool {
 	return caps.Invariant && caps.World <= 1 && !caps.LateTokens
 }
 
-// Drafts is how many drafts a model's fixed state is kept for under Config.Speculate, in backend.KVPolicy; 0: it has none.
-func Drafts(be backend.Backend, states []backend.StateSpec) int {
-	if !canDraft(be) || !backend.Fixed(states) {
-		return 0
-	}
-	return mostDraftsFixed
-}
-
 // newSpeculation takes its part of the budget.
 func (e *Engine) newSpeculation(cfg *Config) {
 	s := &e.spec
@@ -109,8 +101,9 @@ func (e *Engine) newSpeculation(cfg *Config) {
 	}
 	s.stats.Enabled = true
 	s.most = mostDrafts
-	if n := Drafts(cfg.Backend, cfg.Model.States()); n > 0 {
-		s.most, cfg.KV.MaxDraft = n, max(cfg.KV.MaxDraft, n)
+	if backend.Fixed(cfg.Model.States()) {
+		s.most = mostDraftsFixed
+		cfg.KV.MaxDraft = max(cfg.KV.MaxDraft, s.most)
 	}
 	if !cfg.NoCache {
 		s.histories = map[kv.Salt]*history{}

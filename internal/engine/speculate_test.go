@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
 	"slices"
@@ -258,6 +259,73 @@ func TestSpeculationPreempted(t *testing.T) {
 				t.Errorf("%+v", s)
 			}
 		})
+	}
+}
+
+// TestSpeculationShadows: a model with recurrent state takes memory for drafts in steps that run some, and only what is free. As many
+// sequences run at once as without speculation.
+func TestSpeculationShadows(t *testing.T) {
+	var e *Engine
+	var sequences, drafts int
+	var wrong []string
+	begin := func(b *backend.Batch) {
+		n := 0
+		for i := range b.Spans {
+			if b.Spans[i].Tentative {
+				n++
+			}
+		}
+		sequences, drafts = max(sequences, len(b.Spans)), max(drafts, n)
+		geo := e.alloc.Geometry()
+		pages, _ := e.alloc.PagesInUse()
+		running, _ := e.sched.Counts()
+		if got, want := e.alloc.InUse(), int64(pages)*geo.Groups[0].PageBytes+int64(running)*geo.FixedBytes+int64(n)*geo.DraftBytes; got != want {
+			wrong = append(wrong, fmt.Sprintf("%d bytes in use by %d sequences of which %d draft, want %d", got, running, n, want))
+		}
+	}
+	plain := start(t, &hooked{Backend: cpu.New(), config: hybrid}, func(c *Config) { c.NoCache = true })
+	geo := plain.alloc.Geometry()
+	p := Prompt{Tokens: prompt(10, 1), MaxTokens: 40, Logprobs: 0}
+	want := hear(t, submit(t, plain, p))
+	for _, speculate := range []bool{false, true} {
+		for _, prediction := range [][]int32{nil, want.ids()} {
+			for _, roomy := range []bool{false, true} {
+				h := &hooked{Backend: cpu.New(), config: hybrid, begin: begin}
+				e = start(t, h, func(c *Config) {
+					c.NoCache, c.Speculate, c.draftAll = true, speculate, prediction != nil
+					c.Budget = 3 * (geo.FixedBytes + geo.Groups[0].PageBytes)
+					if speculate {
+						c.Budget = c.Budget*8/7 + 1 // a part is for the index
+					}
+					if roomy {
+						c.Budget *= 4
+					}
+				})
+				sequences, drafts = 0, 0
+				var streams []*Stream
+				between(e, func() {
+					for range 5 {
+						p.Prediction = prediction
+						streams = append(streams, submit(t, e, p))
+					}
+				})
+				for _, s := range streams {
+					if d := cmp.Diff(want, hear(t, s)); d != "" {
+						t.Error(d)
+					}
+				}
+				settle(e)
+				if most := map[bool]int{false: 3, true: 5}[roomy]; sequences != most {
+					t.Errorf("speculation %t, drafts %t: %d sequences at once, want %d", speculate, prediction != nil, sequences, most)
+				}
+				if draft := speculate && prediction != nil; !draft && drafts > 0 || draft && roomy && drafts != 5 {
+					t.Errorf("speculation %t, prediction %t: %d drafted at once", speculate, prediction != nil, drafts)
+				}
+			}
+		}
+	}
+	for _, w := range wrong {
+		t.Error(w)
 	}
 }
 

@@ -20,8 +20,8 @@ type Limits struct {
 //   - every page id ever handed out is free or referenced: once by each table entry that names it, and once by the prefix
 //     tree if that names it; a slot is referenced once;
 //   - ids in use stay within the capacity;
-//   - the bytes in use are those of all pages, slots and snapshots in use, each counted once however many share it, and never
-//     exceed the budget; the idle bytes are those of pages and snapshots that only the tree references.
+//   - the bytes in use are those of all pages, slots, snapshots and drafts in use, each counted once however many share it, and
+//     never exceed the budget; the idle bytes are those of pages and snapshots that only the tree references.
 type Alloc struct {
 	geo   Geometry
 	lim   Limits
@@ -31,6 +31,9 @@ type Alloc struct {
 	snaps ids
 	inUse int64
 	idle  int64
+
+	drafts  int // taken
+	drafted int // taken at once at most, since Unused told of them
 
 	most   int64 // what lim.Bytes may become
 	ask    func(least, most int64) int64
@@ -150,6 +153,24 @@ func (a *Alloc) FreeSlot(s SlotID) {
 	a.inUse -= a.geo.FixedBytes
 }
 
+// TakeDraft takes the memory of a tentative span, or reports that it does not fit the budget.
+func (a *Alloc) TakeDraft() bool {
+	if !a.Has(a.geo.DraftBytes) {
+		return false
+	}
+	a.drafts++
+	a.drafted = max(a.drafted, a.drafts)
+	a.inUse += a.geo.DraftBytes
+	return true
+}
+
+// FreeDrafts frees what TakeDraft has taken, and reports whether that was anything.
+func (a *Alloc) FreeDrafts() bool {
+	n := a.drafts
+	a.inUse, a.drafts = a.inUse-int64(n)*a.geo.DraftBytes, 0
+	return n > 0
+}
+
 // Short is how many bytes Grow lacks of those in force, 0 if it would succeed.
 func (a *Alloc) Short(t *Table, tokens int) int64 {
 	return max(a.inUse+a.lacks(t, tokens)-a.lim.Bytes, 0)
@@ -262,7 +283,7 @@ func (a *Alloc) drop(g int, p PageID) {
 }
 
 // Unused lists the pages and snapshots that are free and have been handed out since it listed them last, in ascending order, of
-// those kinds that are at least so many bytes: the memory behind them may go back to the system.
+// those kinds that are at least so many bytes: the memory behind them may go back to the system. Of drafts there is one Ref.
 func (a *Alloc) Unused(least int64) (refs []Ref) {
 	for g := range a.pages {
 		for _, id := range a.pages[g].unused(atLeast(least, a.geo.Groups[g].PageBytes)) {
@@ -271,6 +292,10 @@ func (a *Alloc) Unused(least int64) (refs []Ref) {
 	}
 	for _, id := range a.snaps.unused(atLeast(least, a.geo.SnapBytes)) {
 		refs = append(refs, Ref{Snap: SnapID(id)})
+	}
+	if a.drafts == 0 && a.drafted > 0 && int64(a.drafted)*a.geo.DraftBytes >= least {
+		a.drafted = 0
+		refs = append(refs, Ref{Drafts: true})
 	}
 	return refs
 }

@@ -5,7 +5,7 @@ import "fmt"
 // Check asserts the invariants of Alloc, given every table and slot that its callers hold; Pin.Held is such a table. Prefix.Check
 // compares what the tree holds.
 func (a *Alloc) Check(tables []*Table, slots []SlotID) error {
-	used, idle := int64(len(slots))*a.geo.FixedBytes, int64(0)
+	used, idle := int64(len(slots))*a.geo.FixedBytes+int64(a.drafts)*a.geo.DraftBytes, int64(0)
 	for g := range a.pages {
 		var owned []int32
 		for _, t := range tables {

@@ -36,6 +36,11 @@ func (p *Prefix) TakeSnap() (SnapID, bool) {
 	return id, ok
 }
 
+// TakeDraft is Alloc.TakeDraft likewise.
+func (p *Prefix) TakeDraft() bool {
+	return p.alloc.TakeDraft() || p.Evict(p.alloc.inUse+p.alloc.geo.DraftBytes-p.alloc.lim.Bytes) > 0 && p.alloc.TakeDraft()
+}
+
 // DropSnap gives up the reference that Snap gave.
 func (a *Alloc) DropSnap(id SnapID) {
 	was := a.snaps.idle

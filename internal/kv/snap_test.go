@@ -2,6 +2,7 @@ package kv
 
 import (
 	"errors"
+	"slices"
 	"testing"
 )
 
@@ -13,7 +14,7 @@ type snapTree struct {
 
 func newSnapTree(t *testing.T) snapTree {
 	t.Helper()
-	a, err := NewAlloc(Geometry{PageTokens: 4, FixedBytes: 5, SnapBytes: 7, Groups: []Group{{PageBytes: 10}}},
+	a, err := NewAlloc(Geometry{PageTokens: 4, FixedBytes: 5, SnapBytes: 7, DraftBytes: 90, Groups: []Group{{PageBytes: 10}}},
 		Limits{Bytes: 200, Slots: 2, Tokens: 40, Span: 8})
 	if err != nil {
 		t.Fatal(err)
@@ -175,4 +176,42 @@ func TestInsertSnap(t *testing.T) {
 	p.check()
 	p.Clear()
 	p.check()
+}
+
+// TestTakeDraft: drafts have what is free and what the tree alone holds, until they are freed, and of their memory there is one Ref.
+func TestTakeDraft(t *testing.T) {
+	p := newSnapTree(t)
+	p.put("abcdefgh", 4)
+	slot, _ := p.alloc.Slot()
+	if before := p.alloc.InUse(); !p.alloc.TakeDraft() || p.alloc.InUse() != before+90 {
+		t.Errorf("%d bytes in use, before it were %d", p.alloc.InUse(), before)
+	}
+	if p.alloc.TakeDraft() {
+		t.Error("two are 180 bytes beside 32 of 200")
+	}
+	if !p.TakeDraft() || p.alloc.InUse() != 2*90+5+10 {
+		t.Errorf("%d bytes in use", p.alloc.InUse())
+	}
+	if p.TakeDraft() || slices.Contains(p.alloc.Unused(1), Ref{Drafts: true}) {
+		t.Error("a third draft, or those in use could go")
+	}
+	if err := p.alloc.Check(nil, []SlotID{slot}); err != nil {
+		t.Error(err)
+	}
+	if !p.alloc.FreeDrafts() || p.alloc.FreeDrafts() {
+		t.Error("they are freed once")
+	}
+	if refs := p.alloc.Unused(2*90 + 1); slices.Contains(refs, Ref{Drafts: true}) {
+		t.Error(refs)
+	}
+	if refs := p.alloc.Unused(2 * 90); !slices.Contains(refs, Ref{Drafts: true}) {
+		t.Error(refs)
+	}
+	if refs := p.alloc.Unused(1); slices.Contains(refs, Ref{Drafts: true}) {
+		t.Error("told twice", refs)
+	}
+	p.alloc.FreeSlot(slot)
+	if err := p.alloc.Check(nil, nil); err != nil {
+		t.Error(err)
+	}
 }

@@ -192,11 +192,14 @@ func (s *Scheduler) lacks(q *Seq) int64 {
 	return need
 }
 
-// grow makes q's table cover so many tokens. Where memory is short it evicts, then preempts the youngest sequence, of the
-// background if there is one. False: that is q itself.
+// grow makes q's table cover so many tokens. Where memory is short it evicts, then gives up the step's drafts, then preempts the
+// youngest sequence, of the background if there is one. False: that is q itself.
 func (s *Scheduler) grow(q *Seq, tokens int) bool {
 	for !s.alloc.Grow(&q.Table, tokens) {
 		if s.prefix != nil && s.prefix.Evict(s.alloc.Short(&q.Table, tokens)) > 0 {
+			continue
+		}
+		if s.dropDrafts() {
 			continue
 		}
 		youngest := s.victim()

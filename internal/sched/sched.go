@@ -200,6 +200,7 @@ func decoding(q *Seq) bool { return q.Known > q.Prompt && q.Known-q.Table.Len <=
 // Done records a step: out[i] belongs to p.Items[i]. Whole pages of prompts go to the prefix tree at once, so that others can use
 // them and a cancelled prompt loses nothing.
 func (s *Scheduler) Done(p Plan, out []Outcome) {
+	s.alloc.FreeDrafts()
 	for i := range p.Items {
 		it, q := &p.Items[i], p.Items[i].Seq
 		s.unpin(q)

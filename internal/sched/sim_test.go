@@ -34,6 +34,9 @@ func TestSimulation(t *testing.T) {
 	if all.Snaps == 0 || all.Restored == 0 {
 		t.Errorf("no snapshot was taken, or none restored: %+v", all)
 	}
+	if all.Kept == 0 || all.Kept == all.Drafted {
+		t.Errorf("no draft was kept, or all were: %+v", all)
+	}
 	if all.Joined == 0 || all.Cut == 0 {
 		t.Errorf("no span was run, or none in parts: %+v", all)
 	}
@@ -47,6 +50,7 @@ type tally struct {
 	Asked, Loaded                                                                     int // of the disk; pages from it
 	Snaps, Restored                                                                   int
 	Joined, Cut                                                                       int // tokens behind generated ones, steps without all of them
+	Drafted, Kept                                                                     int
 }
 
 func (t *tally) add(o tally) {
@@ -65,6 +69,8 @@ func (t *tally) add(o tally) {
 	t.Snaps += o.Snaps
 	t.Restored += o.Restored
 	t.Joined += o.Joined
+	t.Drafted += o.Drafted
+	t.Kept += o.Kept
 	t.Cut += o.Cut
 }
 
@@ -102,7 +108,7 @@ func newSim(r *rand.Rand) *sim {
 		g.Groups = []kv.Group{{Window: 1 + r.IntN(40), PageBytes: 3}, {Window: 40 + r.IntN(40), PageBytes: 5}}
 	}
 	if r.IntN(3) == 0 {
-		g.FixedBytes, g.SnapBytes = 20, int64(1+r.IntN(30))
+		g.FixedBytes, g.SnapBytes, g.DraftBytes = 20, int64(1+r.IntN(30)), int64(r.IntN(60))
 	}
 	m := &sim{r: r, geo: g, state: map[kv.SlotID]state{}, snaps: map[kv.SnapID]state{}, chunk: 1 + r.IntN(60), want: 30, live: map[ID]*Seq{}, ends: map[ID]int{}, scored: map[ID]int{}}
 	for range g.Groups {
@@ -117,6 +123,13 @@ func newSim(r *rand.Rand) *sim {
 	if r.IntN(2) == 0 && g.Sliceable() {
 		m.disk = &fakeDisk{m: m, pages: map[string][][]uint64{}}
 		cfg.Ask = m.disk.ask
+	}
+	if r.IntN(2) == 0 {
+		cfg.Draft = func(items []Item, _ bool) {
+			for i := range items {
+				items[i].Drafts = r.IntN(min(items[i].Drafts, 8) + 1)
+			}
+		}
 	}
 	m.s = New(cfg, m.a)
 	if p := m.s.Prefix(); p != nil && m.disk != nil {
@@ -236,7 +249,7 @@ func (m *sim) step() error {
 		delete(due, it.Seq)
 		prompt += it.Tokens
 		if it.Decode {
-			prompt--
+			prompt += it.Drafts - 1
 			if it.Seq.Table.Len+it.Tokens < it.Seq.Known {
 				m.Cut++
 			}
@@ -374,6 +387,30 @@ func (m *sim) recur(it *Item) error {
 	return nil
 }
 
+// drafts keeps some of an item's drafts: they are what follows what it has generated. Behind them the pages hold anything.
+func (m *sim) drafts(it *Item, out *Outcome) {
+	q, from := it.Seq, it.Seq.Table.Len+it.Tokens
+	m.Drafted += it.Drafts
+	for kept := true; from < it.Seq.Table.Len+it.Tokens+it.Drafts; from++ {
+		kept = kept && m.r.IntN(3) > 0 && len(q.Key)-q.Prompt <= m.ends[q.ID]
+		h := m.r.Uint64()
+		if kept {
+			before, _ := m.at(len(m.geo.Groups)-1, q, from-1)
+			h = mix(*before, q.Key[from])
+			m.state[q.Slot] = state{from + 1, h}
+			q.Key = append(q.Key, answer(h))
+			out.New, out.Kept, m.Kept = out.New+1, out.Kept+1, m.Kept+1
+		}
+		for g := range m.geo.Groups {
+			at, err := m.at(g, q, from)
+			if err != nil {
+				panic(err)
+			}
+			*at = h
+		}
+	}
+}
+
 func (m *sim) outcome(it *Item, failed bool) (out Outcome) {
 	q, end := it.Seq, it.Seq.Table.Len+it.Tokens
 	switch {
@@ -395,11 +432,12 @@ func (m *sim) outcome(it *Item, failed bool) (out Outcome) {
 	}
 	last, _ := m.at(len(m.geo.Groups)-1, q, end-1)
 	q.Key, q.Unscored = append(q.Key, answer(*last)), 0
+	m.drafts(it, &out)
 	made := len(q.Key) - q.Prompt
-	if made == q.Max || made > m.ends[q.ID] {
-		return Outcome{New: 1, End: true}
+	if out.New++; made == q.Max || made > m.ends[q.ID] {
+		out.End = true
+		return out
 	}
-	out.New = 1
 	if m.r.IntN(6) == 0 {
 		for n := m.r.IntN(30); n > 0 && len(q.Key) < q.Prompt+q.Max-1; n-- {
 			q.Key = append(q.Key, kv.Elem(m.r.IntN(3)))
@@ -407,7 +445,7 @@ func (m *sim) outcome(it *Item, failed bool) (out Outcome) {
 			m.Joined++
 		}
 		if m.r.IntN(2) == 0 {
-			q.Unscored = out.New - 1
+			q.Unscored = out.New - out.Kept - 1
 		}
 	}
 	return out

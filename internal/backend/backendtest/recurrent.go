@@ -15,6 +15,7 @@ import (
 // loop is a layer of two recurrent ops: a convolution, and a recurrence over what comes out of it.
 type loop struct {
 	be         B.Backend
+	specs      []B.StateSpec
 	st         B.Store
 	conv       B.Conv
 	rule       loopRule
@@ -93,10 +94,11 @@ func newLoop(t testing.TB, be B.Backend, s loopShape, threads int) *loop {
 	if bias := load(t, be, o, vector(normals(r, width))); s.bias {
 		m.bias = bias
 	}
-	st, err := be.NewStore([]B.StateSpec{
+	m.specs = []B.StateSpec{
 		{Name: "0.conv", Kind: B.StateConv, Heads: 1, KDim: width, VDim: s.kernel - 1},
 		{Name: "0.delta", Kind: B.StateRecurrent, Heads: s.vheads, KDim: s.kdim, VDim: s.vdim, Gates: gates},
-	}, B.KVPolicy{MaxDraft: loopDrafts})
+	}
+	st, err := be.NewStore(m.specs, B.KVPolicy{MaxDraft: loopDrafts})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,7 +291,8 @@ func (c Config) snapshotsOf(t *testing.T, shape loopShape) {
 	panics(t, "Conv of no rows", func() { sc.Conv(sc.Gather(y, nil), m.taps, nil, &m.conv) })
 }
 
-// drafts: of a tentative span any number of rows can be kept, and what follows is as if only they had run.
+// drafts: of a tentative span any number of rows can be kept, and what follows is as if only they had run. A slot pays for its
+// state alone, and what spans leave may be committed in any order.
 func (c Config) drafts(t *testing.T) {
 	for _, shape := range loopShapes {
 		m := newLoop(t, c.open(t), shape, 2)
@@ -312,6 +315,60 @@ func (c Config) drafts(t *testing.T) {
 			m.st.Commit(slot, keep)
 			c.same(t, fmt.Sprintf("%d drafts kept", keep), m.step(t, stretch{slot: slot, start: 20 + keep, x: x[(20+keep)*m.cols:]}), whole[(20+keep)*width:])
 		}
+		c.draftsBeside(t, m, x, wrong, whole)
+		plain, err := m.be.NewStore(m.specs, B.KVPolicy{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a, b := plain.Geometry(), m.st.Geometry(); a.FixedBytes != b.FixedBytes || a.SnapBytes != b.SnapBytes || a.DraftBytes != 0 || b.DraftBytes <= 0 {
+			t.Errorf("%+v without drafts, %+v with them", a, b)
+		}
+	}
+}
+
+// draftsBeside runs tentative spans of all slots in one step, again and again, and commits them in turns: all, some and none of
+// each. One slot is opened in between.
+func (c Config) draftsBeside(t *testing.T, m *loop, x, wrong, whole []float32) {
+	width, r := len(whole)/(len(x)/m.cols), random(8)
+	var at [loopSlots]int
+	for slot := range at {
+		if err := m.st.Open(kv.SlotID(slot), kv.Match{}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for round := range 5 {
+		var all []stretch
+		for slot := range at {
+			if right := r.IntN(loopDrafts + 2); (slot+round)%4 > 0 {
+				rows := slices.Concat(x[at[slot]*m.cols:(at[slot]+right)*m.cols], wrong[right*m.cols:])
+				all = append(all, stretch{slot: kv.SlotID(slot), start: at[slot], x: rows, draft: true})
+			} else {
+				all = append(all, stretch{slot: kv.SlotID(slot), start: at[slot], x: x[at[slot]*m.cols : (at[slot]+1)*m.cols]})
+				at[slot]++
+			}
+		}
+		m.step(t, all...)
+		if store, ok := m.st.(interface{ Return([]kv.Ref) }); ok { // of the others
+			store.Return([]kv.Ref{{Drafts: true}})
+		}
+		for _, i := range r.Perm(len(all)) {
+			if s := &all[i]; s.draft && i == round {
+				if err := m.st.Open(s.slot, kv.Match{}, nil); err != nil {
+					t.Fatal(err)
+				}
+				at[i] = 0
+			} else if s.draft {
+				keep := 0
+				for keep <= loopDrafts && slices.Equal(s.x[keep*m.cols:(keep+1)*m.cols], x[(s.start+keep)*m.cols:(s.start+keep+1)*m.cols]) {
+					keep++
+				}
+				m.st.Commit(s.slot, keep)
+				at[i] += keep
+			}
+		}
+	}
+	for slot, from := range at {
+		c.same(t, fmt.Sprintf("slot %d after %d", slot, from), m.step(t, stretch{slot: kv.SlotID(slot), start: from, x: x[from*m.cols : (from+2)*m.cols]}), whole[from*width:(from+2)*width])
 	}
 }
 

@@ -3,15 +3,18 @@ package cpu
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"unsafe"
 
 	"hearth/internal/backend"
 	"hearth/internal/kernel"
 	"hearth/internal/kv"
 )
 
-// drafts is what tentative spans need of recurrent states. Such a span leaves its slot's row alone: its end state
-// goes to the slot's shadow, and what each of its tokens put into a state to the slot's log. Commit of all tokens makes the
-// shadow the row; of fewer, it runs the logged ones again, which is one pass over the state and no products.
+// drafts is what tentative spans need of recurrent states. Such a span leaves its slot's row alone: its end state goes to a
+// shadow that the slot has until the span is committed, and what each of its tokens put into a state to the log beside it. Commit
+// of all tokens makes the shadow the row; of fewer, it runs the logged ones again, which is one pass over the state and no
+// products. There is address space for a shadow per slot; memory is touched by as many as are in use at once.
 //
 // Of a token, the log has for a convolution its input, and for a recurrent state [k of all heads][v] and then, for the rule
 //
@@ -24,9 +27,15 @@ type drafts struct {
 	floats int   // of a token's log
 	offset []int // by StateID
 	rule   []rule
-	shadow [][]float32
-	log    [][]float32
-	open   []int // by slot: rows of its tentative span that is not committed
+	free   []*shadow // the one that was used last is the next
+	open   []*shadow // by slot: that of its tentative span which is not committed; nil: there is none
+}
+
+// shadow is what a tentative span leaves.
+type shadow struct {
+	rows  int       // of the span
+	state []float32 // after all of them
+	log   []float32
 }
 
 // rule is how a recurrent state goes on; the op that runs it says so.
@@ -49,7 +58,7 @@ func (d *drafts) add(sp *backend.StateSpec) {
 	d.floats += n
 }
 
-// bytes is what a slot has more because of them; row is the floats of its state.
+// bytes is what a shadow takes; row is the floats of a slot's state.
 func (d *drafts) bytes(row int) int64 {
 	if d.most == 0 {
 		return 0
@@ -62,34 +71,52 @@ func (d *drafts) resize(slots, row int, mem *kernel.Memory) {
 	if row == 0 || more <= 0 {
 		return
 	}
-	d.open = append(d.open, make([]int, more)...)
+	d.open = append(d.open, make([]*shadow, more)...)
 	if d.most == 0 {
 		return
 	}
 	slab := mem.Floats(more * (row + d.most*d.floats))
 	for range more {
-		d.shadow = append(d.shadow, slab[:row:row])
-		d.log = append(d.log, slab[row:][:d.most*d.floats:d.most*d.floats])
+		d.free = append(d.free, &shadow{state: slab[:row:row], log: slab[row:][: d.most*d.floats : d.most*d.floats]})
 		slab = slab[row+d.most*d.floats:]
 	}
+	slices.Reverse(d.free[len(d.free)-more:]) // the first first
 }
 
 // begin notes a span. alone says that no other span of the batch is of its slot.
 func (d *drafts) begin(sp *backend.Span, alone bool) {
 	switch {
-	case d.open[sp.Slot] != 0:
+	case d.open[sp.Slot] != nil:
 		panic(fmt.Sprintf("cpu: slot %d has a tentative span that was not committed", sp.Slot))
 	case !sp.Tentative:
 	case sp.Len > d.most || sp.Snapshot != 0 || !alone:
 		panic(fmt.Sprintf("cpu: a tentative span of %d rows: at most %d may be, alone and without a snapshot", sp.Len, d.most))
 	default:
-		d.open[sp.Slot] = sp.Len
+		n := len(d.free) - 1
+		d.open[sp.Slot], d.free = d.free[n], d.free[:n]
+		d.open[sp.Slot].rows = sp.Len
+	}
+}
+
+// end takes a slot's shadow back, if it has one.
+func (d *drafts) end(slot kv.SlotID) {
+	if sh := d.open[slot]; sh != nil {
+		d.open[slot], d.free = nil, append(d.free, sh)
+	}
+}
+
+// discard gives the memory of the shadows that no slot has back to the system.
+func (d *drafts) discard() {
+	for _, sh := range d.free {
+		for _, f := range [...][]float32{sh.state, sh.log} {
+			kernel.Discard(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(f))), 4*len(f)))
+		}
 	}
 }
 
 // logged is what token t of a slot's tentative span put into a state.
 func (d *drafts) logged(slot kv.SlotID, id backend.StateID, t int) []float32 {
-	return d.log[slot][t*d.floats+d.offset[id] : (t+1)*d.floats]
+	return d.open[slot].log[t*d.floats+d.offset[id] : (t+1)*d.floats]
 }
 
 // logDelta copies what row r of a tentative span puts into a recurrent state.
@@ -107,7 +134,7 @@ func (j *deltaJob) logDelta(sp *backend.Span, r int) {
 // Those of the next tokens follow at drafts.floats.
 func (j *replayJob) logged(it *replayItem) (state, keys, values, gates []float32) {
 	sp, d := it.spec, &j.f.drafts
-	keys = d.log[j.slot][d.offset[it.id]:]
+	keys = d.open[j.slot].log[d.offset[it.id]:]
 	values = keys[sp.Heads*sp.KDim:]
 	gates = values[sp.Heads*sp.VDim:]
 	return j.f.slots.row[j.slot][j.f.offset[it.id]+it.head*blocks(sp.VDim)*sp.KDim*kernel.DeltaLanes:], keys, values, gates
@@ -133,17 +160,17 @@ func (j *replayJob) keyDelta(it *replayItem) {
 
 // commit keeps the first n rows of a slot's tentative span.
 func (b *Backend) commit(f *fixed, specs []backend.StateSpec, slot kv.SlotID, n int) {
-	if f.floats == 0 || f.drafts.open[slot] == 0 {
+	if f.floats == 0 || f.drafts.open[slot] == nil {
 		return
 	}
-	rows := f.drafts.open[slot]
-	if n < 0 || n > rows {
-		panic(fmt.Sprintf("cpu: %d rows of a tentative span of %d are kept", n, rows))
+	sh := f.drafts.open[slot]
+	if n < 0 || n > sh.rows {
+		panic(fmt.Sprintf("cpu: %d rows of a tentative span of %d are kept", n, sh.rows))
 	}
-	f.drafts.open[slot] = 0
+	defer f.drafts.end(slot)
 	f.slots.at[slot] += n
-	if n == rows {
-		f.slots.row[slot], f.drafts.shadow[slot] = f.drafts.shadow[slot], f.slots.row[slot]
+	if n == sh.rows {
+		f.slots.row[slot], sh.state = sh.state, f.slots.row[slot]
 		return
 	}
 	j := &b.replay

@@ -47,12 +47,12 @@ func (f *fixed) add(sp *backend.StateSpec) {
 	f.floats += (n + lane - 1) / lane * lane
 }
 
-// bytes are those of a slot, and of a snapshot as it is exported.
-func (f *fixed) bytes() (slot, snap int64) {
+// bytes are those of a slot, of a snapshot as it is exported, and of a tentative span.
+func (f *fixed) bytes() (slot, snap, draft int64) {
 	if f.floats == 0 {
-		return 0, 0
+		return 0, 0, 0
 	}
-	return 4*int64(f.floats) + f.drafts.bytes(f.floats), 4*int64(f.floats) + 8
+	return 4 * int64(f.floats), 4*int64(f.floats) + 8, f.drafts.bytes(f.floats)
 }
 
 // resize reserves rows for ids below n.
@@ -108,7 +108,7 @@ func (f *fixed) advance(b *backend.Batch) {
 func (f *fixed) of(id backend.StateID, sp *backend.Span, from, n int) (slot, end []float32) {
 	from += f.offset[id]
 	if sp.Tentative {
-		end = f.drafts.shadow[sp.Slot][from:][:n:n]
+		end = f.drafts.open[sp.Slot].state[from:][:n:n]
 	}
 	if sp.Snapshot != 0 {
 		end = f.snaps.row[sp.Snapshot][from:][:n:n]
@@ -124,12 +124,13 @@ func (f *fixed) restore(slot kv.SlotID, m *kv.Match) error {
 	if err := f.slots.check("slot", int(slot), 0); err != nil {
 		return fmt.Errorf("open: %w", err)
 	}
+	f.drafts.end(slot)
 	if m.Snap == 0 {
 		if m.Tokens != 0 {
 			return fmt.Errorf("open slot %d: a match of %d tokens has no snapshot", slot, m.Tokens)
 		}
 		clear(f.slots.row[slot])
-		f.slots.at[slot], f.drafts.open[slot] = 0, 0
+		f.slots.at[slot] = 0
 		return nil
 	}
 	if err := f.snaps.check("snapshot", int(m.Snap), 1); err != nil {
@@ -139,7 +140,7 @@ func (f *fixed) restore(slot kv.SlotID, m *kv.Match) error {
 		return fmt.Errorf("open slot %d: snapshot %d is of %d tokens, the match of %d", slot, m.Snap, at, m.Tokens)
 	}
 	copy(f.slots.row[slot], f.snaps.row[m.Snap])
-	f.slots.at[slot], f.drafts.open[slot] = m.Tokens, 0
+	f.slots.at[slot] = m.Tokens
 	return nil
 }
 

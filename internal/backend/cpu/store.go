@@ -151,7 +151,7 @@ func (s *Store) Geometry() kv.Geometry {
 	for _, p := range s.groups {
 		g.Groups = append(g.Groups, kv.Group{Window: p.window, PageBytes: int64(p.pageBytes)})
 	}
-	g.FixedBytes, g.SnapBytes = s.fixed.bytes()
+	g.FixedBytes, g.SnapBytes, g.DraftBytes = s.fixed.bytes()
 	return g
 }
 
@@ -230,13 +230,15 @@ func (s *Store) Close(kv.SlotID) {}
 
 func (s *Store) Drop(kv.Ref) {}
 
-// Return gives the memory behind pages and snapshots that are free back to the system, as far as whole pages of the system lie
-// within those that follow each other.
+// Return gives the memory behind pages, snapshots and drafts that are free back to the system, as far as whole pages of the
+// system lie within those that follow each other.
 func (s *Store) Return(refs []kv.Ref) {
 	var run []byte // what lies side by side so far
 	for _, r := range refs {
 		var b []byte
 		switch {
+		case r.Drafts:
+			s.fixed.drafts.discard()
 		case r.Snap != 0 && int(r.Snap) < len(s.fixed.snaps.row):
 			row := s.fixed.snaps.row[r.Snap]
 			b = unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(row))), 4*len(row))

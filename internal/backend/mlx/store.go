@@ -104,7 +104,8 @@ func (s *Store) Geometry() kv.Geometry {
 	}
 	if g.FixedBytes > 0 {
 		g.SnapBytes = g.FixedBytes + 8
-		g.FixedBytes *= int64(2 + s.policy.MaxDraft)
+		g.DraftBytes = g.FixedBytes * int64(s.policy.MaxDraft)
+		g.FixedBytes *= 2 // what a step makes of it lies beside it
 	}
 	return g
 }

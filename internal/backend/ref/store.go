@@ -62,6 +62,9 @@ func (s *Store) Geometry() kv.Geometry {
 	}
 	if g.FixedBytes > 0 {
 		g.SnapBytes = g.FixedBytes + 8 // after how many tokens it is
+		if s.policy.MaxDraft > 0 {
+			g.DraftBytes = g.FixedBytes * int64(1+s.policy.MaxDraft) // after every row
+		}
 	}
 	return g
 }

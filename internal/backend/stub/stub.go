@@ -145,6 +145,9 @@ func (s *Store) Geometry() kv.Geometry {
 		}
 	}
 	g.SnapBytes = g.FixedBytes
+	if s.policy.MaxDraft > 0 {
+		g.DraftBytes = g.FixedBytes // and no log
+	}
 	return g
 }
 
