@@ -262,8 +262,8 @@ func TestSpeculationPreempted(t *testing.T) {
 	}
 }
 
-// TestSpeculationShadows: a model with recurrent state takes memory for drafts in steps that run some, and only what is free. As many
-// sequences run at once as without speculation.
+// TestSpeculationShadows: a model with recurrent state takes memory for drafts in steps that run some, and only what is free. As
+// many sequences run at once as without speculation.
 func TestSpeculationShadows(t *testing.T) {
 	var e *Engine
 	var sequences, drafts int

@@ -178,7 +178,8 @@ func TestInsertSnap(t *testing.T) {
 	p.check()
 }
 
-// TestTakeDraft: drafts have what is free and what the tree alone holds, until they are freed, and of their memory there is one Ref.
+// TestTakeDraft: drafts have what is free and what the tree alone holds, until they are freed, and of their memory there is one
+// Ref.
 func TestTakeDraft(t *testing.T) {
 	p := newSnapTree(t)
 	p.put("abcdefgh", 4)

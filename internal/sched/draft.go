@@ -2,8 +2,8 @@ package sched
 
 // Drafts are tokens that may come next, proposed behind the one that a sequence generated last. The step runs them too, and as
 // many as turn out to be right are kept. They take no page that anybody else needs, and no sequence waits for them: where memory
-// is short there are none. What recurrent state needs for them (kv.Geometry.DraftBytes) is taken for the step, from free memory and
-// from the prompt cache.
+// is short there are none. What recurrent state needs for them (kv.Geometry.DraftBytes) is taken for the step, from free memory
+// and from the prompt cache.
 
 // draft asks for drafts and finds them memory. s.order has the prompts that run beside them.
 func (s *Scheduler) draft() {
