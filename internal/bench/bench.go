@@ -101,7 +101,7 @@ HEARTH_CPU=generic, avx2, avxvnni, avx512, avx512vnni or avx512bf16 (on Arm neon
 	fl.Var(config.Bytes(&f.probe), "probe-size", "`bytes` to measure the memory with: several times the processor's last cache")
 	fl.StringVar(&f.kv, "kv-type", "auto", "how keys and values are kept: "+strings.Join(backend.KVNames, ", "))
 	fl.BoolVar(&f.json, "json", false, "print one JSON object")
-	cmd.AddCommand(newEngineCmd(), newReadCmd(), newEmbedCmd(), newFolderCmd())
+	cmd.AddCommand(newEngineCmd(), newReadCmd(), newEmbedCmd(), newFolderCmd(), newSpeculateCmd(version, commit))
 	return cmd
 }
 
@@ -296,7 +296,7 @@ func (f *benchFlags) openFolder(progress func(string)) (*cpu.Backend, *model.Loa
 }
 
 // name is what the results call the model.
-func (f *speedFlags) name() string {
+func (f *benchFlags) name() string {
 	if f.folder != "" {
 		if abs, err := filepath.Abs(f.folder); err == nil {
 			return filepath.Base(abs)

@@ -53,7 +53,11 @@ func (b *bench) run(ctx context.Context, from, to, chunk int) (time.Duration, er
 	start := time.Now()
 	for at := from; at < to; {
 		n := min(chunk, to-at)
-		if err := b.step(ctx, at, n, 1, at+n == to || chunk == 1); err != nil {
+		outs := 0
+		if at+n == to || chunk == 1 {
+			outs = 1
+		}
+		if err := b.step(ctx, at, n, 1, outs); err != nil {
 			return 0, err
 		}
 		at += n
@@ -65,15 +69,15 @@ func (b *bench) run(ctx context.Context, from, to, chunk int) (time.Duration, er
 func (b *bench) decode(ctx context.Context, from, to, sequences int) (time.Duration, error) {
 	start := time.Now()
 	for at := from; at < to; at++ {
-		if err := b.step(ctx, at, 1, sequences, true); err != nil {
+		if err := b.step(ctx, at, 1, sequences, 1); err != nil {
 			return 0, err
 		}
 	}
 	return time.Since(start), nil
 }
 
-// step runs n tokens from at of each of the first sequences; with out it reads the logits of their last ones.
-func (b *bench) step(ctx context.Context, at, n, sequences int, out bool) error {
+// step runs n tokens from at of each of the first sequences and reads the logits of the last outs of each.
+func (b *bench) step(ctx context.Context, at, n, sequences, outs int) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -87,14 +91,14 @@ func (b *bench) step(ctx context.Context, at, n, sequences int, out bool) error 
 		for i := range n {
 			q.Pos[0] = append(q.Pos[0], int32(at+i))
 		}
-		if out {
-			q.Out = append(q.Out, int32(len(q.Tokens)-1))
+		for i := len(q.Tokens) - outs; i < len(q.Tokens); i++ {
+			q.Out = append(q.Out, int32(i))
 		}
 	}
 	o := b.be.Begin(b.st, q)
 	defer o.End()
 	h := b.m.Forward(o, q)
-	if !out {
+	if outs == 0 {
 		return o.Err()
 	}
 	if _, err := o.Floats(b.m.Logits(o, h)); err != nil {
