@@ -253,6 +253,16 @@ func (e *Entry) Repairs() map[string]int64 {
 	return nil
 }
 
+// Decoded counts the files of images that were decoded for the model.
+func (e *Entry) Decoded() int64 {
+	if m := e.loaded(); m != nil {
+		if g, ok := m.gen.(interface{ Decoded() int64 }); ok {
+			return g.Decoded()
+		}
+	}
+	return 0
+}
+
 // Stats gives the engine's figures, zero until Ready; of a script, how many replies run.
 func (e *Entry) Stats() engine.Stats {
 	m := e.loaded()

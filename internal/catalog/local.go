@@ -57,11 +57,20 @@ func openLocal(ctx context.Context, src *Source, cfg *config.Config, id string, 
 			disk.Warn("prefix cache: earlier answers are read as text: " + err.Error())
 		}
 	}
+	if b := w.Engine.Saved(imagesName); b != nil {
+		if err := gen.RecallImages(b); err != nil {
+			disk.Warn("prefix cache: images are decoded again: " + err.Error())
+		}
+	}
 	return w, gen, warnings, nil
 }
 
-// historyName is under which the ids of earlier answers are kept beside their keys and values.
-const historyName = "history"
+// historyName is under which the ids of earlier answers are kept beside their keys and values, imagesName what files of images
+// were prepared to.
+const (
+	historyName = "history"
+	imagesName  = "images"
+)
 
 // saveHistory keeps them for the next process.
 func saveHistory(w *Weights, gen chat.Generator) error {
@@ -71,6 +80,11 @@ func saveHistory(w *Weights, gen chat.Generator) error {
 	}
 	if err := w.Engine.Save(historyName, g.Remembered()); err != nil {
 		return fmt.Errorf("keep the ids of earlier answers: %w", err)
+	}
+	if b := g.RememberedImages(); b != nil {
+		if err := w.Engine.Save(imagesName, b); err != nil {
+			return fmt.Errorf("keep the digests of images: %w", err)
+		}
 	}
 	return nil
 }

@@ -183,8 +183,8 @@ func (p *process) images(t *testing.T) server.ImageStatus {
 }
 
 // TestSeeing: on every API, streamed or not, in the last turn, in history and in results of tools, a reply depends on the picture
-// and on nothing else; what is counted is what is used; the tower runs once for each picture, and after a restart only where the
-// end of a prompt filled no page.
+// and on nothing else; what is counted is what is used; a picture is decoded and the tower runs over it once, and after a restart
+// only where the end of a prompt filled no page.
 func TestSeeing(t *testing.T) {
 	folder, cache := visiontest.Folder(t, "qwen3_vl"), filepath.Join(t.TempDir(), "cache")
 	run := func() *process {
@@ -225,8 +225,8 @@ func TestSeeing(t *testing.T) {
 			}
 		}
 	}
-	if got := p.images(t); got.Encoded != 2 || got.Prepared != prepared || got.Bytes == 0 || got.Refused != nil {
-		t.Errorf("%+v, want 2 pictures encoded, %d prepared", got, prepared)
+	if got := p.images(t); got.Encoded != 2 || got.Decoded != 2 || got.Prepared != prepared || got.Bytes == 0 || got.Refused != nil {
+		t.Errorf("%+v, want 2 pictures decoded and encoded, %d prepared", got, prepared)
 	}
 	if _, b := p.get(t, http.MethodGet, "/v1/models", ""); !bytes.Contains(b, []byte(`"vision"`)) {
 		t.Errorf("the model is not said to see: %s", b)
@@ -240,9 +240,57 @@ func TestSeeing(t *testing.T) {
 			t.Errorf("%s after a restart: %+v, was %+v", v.name, got, was)
 		}
 	}
-	if got := p.images(t); got.Encoded > 1 || got.Prepared != int64(len(all)) {
+	if got := p.images(t); got.Encoded > 1 || got.Decoded != got.Encoded || got.Prepared != int64(len(all)) {
 		t.Errorf("after a restart: %+v", got)
 	}
+}
+
+// TestTurnsDecode: over the turns of a conversation, on every API, each picture is decoded once, and the tower runs over it once,
+// whether the client sends the conversation again or names the turn before. What was forgotten is decoded again.
+func TestTurnsDecode(t *testing.T) {
+	p := start(t, nil, visiontest.Folder(t, "qwen3_vl"), "--prefix-cache-dir", "off", "--cache-memory-mb", "64")
+	var before server.ImageStatus
+	turn := func(api, path, body string, decoded, encoded int64) (id string) {
+		t.Helper()
+		code, b := p.post(t, path, body, false)
+		var reply struct{ ID string }
+		if err := json.Unmarshal(b, &reply); err != nil || code != http.StatusOK {
+			t.Fatalf("%s: %d %s", api, code, b)
+		}
+		now := p.images(t)
+		if got := [2]int64{now.Decoded - before.Decoded, now.Encoded - before.Encoded}; got != [2]int64{decoded, encoded} {
+			t.Errorf("%s: %d pictures decoded and %d encoded in a turn, want %d and %d", api, got[0], got[1], decoded, encoded)
+		}
+		before = now
+		return reply.ID
+	}
+	picture := func(seed uint64, form string) string {
+		return strings.ReplaceAll(form, "DATA", string(visiontest.Base64(t, 120, 80, seed)))
+	}
+	const said = `{"role": "assistant", "content": "A cat."}`
+	for api, form := range map[string]struct{ path, image string }{
+		"messages": {"/v1/messages", `{"role": "user", "content": [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "DATA"}}]}`},
+		"chat":     {"/v1/chat/completions", `{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,DATA"}}]}`},
+	} {
+		body := func(list ...string) string {
+			return `{"max_tokens": 4, "temperature": 0, "messages": [` + strings.Join(list, ", ") + `]}`
+		}
+		seed := 10 * uint64(len(api))
+		one, two := picture(seed, form.image), picture(seed+1, form.image)
+		turn(api, form.path, body(one), 1, 1)
+		turn(api, form.path, body(one, said, two), 1, 1)
+		turn(api, form.path, body(one, said, two, said, `{"role": "user", "content": "Sure?"}`), 0, 0)
+	}
+	const input = `{"max_output_tokens": 4, "temperature": 0, "input": [{"role": "user", "content": [{"type": "input_image", "image_url": "data:image/png;base64,DATA"}]}]}`
+	id := turn("responses", "/v1/responses", picture(1, input), 1, 1)
+	goOn := func(body string) string { return `{"previous_response_id": "` + id + `", ` + body[1:] }
+	id = turn("responses", "/v1/responses", goOn(picture(2, input)), 1, 1)
+	last := goOn(`{"max_output_tokens": 4, "temperature": 0, "input": "Sure?"}`)
+	turn("responses", "/v1/responses", last, 0, 0)
+	if code, b := p.get(t, http.MethodDelete, "/v1/cache", ""); code != http.StatusOK {
+		t.Fatalf("%d %s", code, b)
+	}
+	turn("forgotten", "/v1/responses", last, 2, 0) // what the tower made is kept by digests, which tell nobody anything
 }
 
 // TestScriptSees: with a script in the model's place pictures are prepared all the same, and the log tells sizes and digests:

@@ -46,7 +46,7 @@ func measured(f *catalog.Figures, now time.Time) metrics.Model {
 	c := &s.Cache
 	m := metrics.Model{Name: f.ID(), Loaded: f.Ready(), Running: s.Running, Waiting: s.Waiting, WaitingFor: s.Lack.String(), Stuck: s.Stuck.Seconds(), Context: s.Context,
 		Computed: s.PromptTokens, Cached: c.Tokens, Restored: c.Disk.Tokens, Generated: s.GeneratedTokens, Preempted: s.Preempted,
-		ImagesEncoded: s.Images.Encoded, ImagesReused: s.Images.Reused, ImageBytes: s.Images.Bytes, Queries: c.Queries, Hits: c.Hits,
+		ImagesDecoded: f.Decoded(), ImagesEncoded: s.Images.Encoded, ImagesReused: s.Images.Reused, ImageBytes: s.Images.Bytes, Queries: c.Queries, Hits: c.Hits,
 		Used: s.Used, Cache: c.Idle, Budget: s.Budget, PageTokens: s.PageTokens, Caches: c.Enabled, Entries: c.Entries, Sessions: c.Sessions,
 		Evicted: map[string]int64{"memory": c.Evicted.Memory, "limit": c.Evicted.Limit, "expired": c.Evicted.Expired, "cleared": c.Evicted.Cleared},
 		Loads:   int64(f.Loads), Failed: int64(f.Failed), LoadTime: f.Took().Seconds()}

@@ -39,8 +39,12 @@ func (m monitor) Status() server.Status {
 	if d := s.Speculation; d.Enabled {
 		st.Speculation = &server.Speculation{Steps: d.Steps, Drafted: d.Drafted, Accepted: d.Accepted, Bytes: d.Bytes}
 	}
-	if i := s.Images; i != (engine.ImageStats{}) {
-		st.Images = &server.ImageStatus{Encoded: i.Encoded, Reused: i.Reused, Bytes: i.Bytes}
+	decoded := int64(0)
+	for _, entry := range m.models.Entries() {
+		decoded += entry.Decoded()
+	}
+	if i := s.Images; i != (engine.ImageStats{}) || decoded > 0 {
+		st.Images = &server.ImageStatus{Decoded: decoded, Encoded: i.Encoded, Reused: i.Reused, Bytes: i.Bytes}
 	}
 	if w := main.Weights(); w != nil {
 		st.Precision = precisionOf(w.Runs)

@@ -190,14 +190,20 @@ func New(cfg Config) (*Engine, error) {
 	if e.spec.on {
 		policy.Draft = e.draft
 	}
-	if cfg.Tower != nil && cfg.StepTarget > 0 {
-		policy.Shorten = func(q *sched.Seq, end int) int { return e.run.sights.shorten(e.seqs[q.ID], end, cfg.StepTarget) }
+	if cfg.Tower != nil {
+		policy.Shorten = func(q *sched.Seq, end int, beside bool) int {
+			target := cfg.StepTarget
+			if !beside {
+				target = 0
+			}
+			return e.run.sights.shorten(e.seqs[q.ID], end, target)
+		}
 	}
 	policy.Ask = func(q *sched.Seq, cached int) bool { return e.disk.ask(q, cached) }
 	e.sched = sched.New(policy, alloc)
 	e.trace.listen = cfg.Trace
 	e.watchdog = watchdog.New(device, cfg.Stuck)
-	e.run = &runner{be: cfg.Backend, store: store, model: cfg.Model, seqs: e.seqs, lost: e.sched.Lost, sights: sights{tower: cfg.Tower, be: cfg.Backend, opts: cfg.Seeing, limit: cfg.Sights, memory: mem}, overlap: ahead, waits: answerWaits}
+	e.run = &runner{be: cfg.Backend, store: store, model: cfg.Model, seqs: e.seqs, lost: e.sched.Lost, sights: sights{tower: cfg.Tower, be: cfg.Backend, opts: cfg.Seeing, limit: cfg.Sights, memory: mem, openings: openings{signal: e.signal}}, overlap: ahead, waits: answerWaits}
 	e.stats = Stats{Context: e.context, Budget: cfg.Budget, PageTokens: geo.PageTokens, Page: geo.Need(geo.PageTokens, geo.PageTokens) - geo.FixedBytes, Step: mem.of(cfg.PrefillChunk+cfg.MaxSequences, e.context, cfg.MaxSequences)}
 	if mem.share != nil {
 		mem.share.Listen(func(n int64) {

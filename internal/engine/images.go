@@ -17,24 +17,42 @@ import (
 // are the model's placeholder.
 type Image struct {
 	model.Image // not copied: it must not change
-	// Make, if Patches are nil, makes them, when the tower is to run: what is cached needs none. It may be called from the loop.
-	Make   func() []float32
+	// Open, if Patches are nil, gets them when the tower is to run: what is cached needs none. It may take long, and must end with
+	// ctx; it is called on a goroutine of its own, and again if the tower has to run again. Its error ends the sequence.
+	Open   func(ctx context.Context) (Patches, error)
+	Each   int      // numbers of a patch, where Open gets them
 	At     int      // at least 1: a prompt begins with text
 	Digest [32]byte // of the prepared picture; two with the same digest are one picture
 }
 
-// Numbers are those of the patches.
-func (img *Image) Numbers() []float32 {
-	if img.Patches == nil && img.Make != nil {
-		return img.Make()
+// Patches gives the numbers of patches [from, to) of an image, one patch behind the other. It makes them, or has them: they are not
+// to be written to. It is called from the loop, and must do nothing else.
+type Patches func(from, to int) []float32
+
+// Opened is Open, or gives the patches that are there.
+func (img *Image) Opened(ctx context.Context) (Patches, error) {
+	if img.Patches == nil && img.Open != nil {
+		return img.Open(ctx)
 	}
-	return img.Patches
+	each := img.EachPatch()
+	return func(from, to int) []float32 { return img.Patches[from*each : to*each] }, nil
 }
 
-// numbers is how many they are; those to be made are believed to be as many as a patch of each place has.
-func (img *Image) numbers(patch int) int {
-	if img.Patches == nil && img.Make != nil {
-		return img.Grid[0] * img.Grid[1] * img.Grid[2] * patch
+// EachPatch is how many numbers a patch has.
+func (img *Image) EachPatch() int {
+	if img.Patches == nil {
+		return img.Each
+	}
+	return len(img.Patches) / max(img.patches(), 1)
+}
+
+// patches is how many they are.
+func (img *Image) patches() int { return img.Grid[0] * img.Grid[1] * img.Grid[2] }
+
+// numbers is how many numbers the patches have.
+func (img *Image) numbers() int {
+	if img.Patches == nil && img.Open != nil {
+		return img.patches() * img.Each
 	}
 	return len(img.Patches)
 }
@@ -69,7 +87,7 @@ func place(tower *model.Tower, images []Image, tokens, chunk int) ([]placed, err
 		if tower == nil {
 			return bad("the model cannot see")
 		}
-		if err := tower.Check(img.Grid, img.numbers(tower.Patch)); err != nil {
+		if err := tower.Check(img.Grid, img.numbers()); err != nil {
 			return nil, &ImageError{Image: i, Err: err}
 		}
 		n := tower.Rows(img.Grid)
@@ -172,15 +190,18 @@ type sights struct {
 	bytes  int64
 	clock  int64
 	took   time.Duration // in this step
+	openings
 
 	encoded, reused int64
 	pace            float64   // nanoseconds a patch took when an image was encoded last
-	planned         []*placed // images that the next step encodes beside decodes
+	planned         []*placed // images that the next step encodes
 }
 
-// shorten ends a part of a step before an image that would make the tower take longer than target, beside what it encodes in that
-// step anyway. It encodes one, however long that takes.
+// shorten ends a part of a step before an image whose patches are not there yet. Beside decodes, with a target, it also ends it
+// before one that would make the tower take longer, with what it encodes in that step anyway; it encodes one, however long that
+// takes.
 func (s *sights) shorten(q *sequence, end int, target time.Duration) int {
+	stop := end
 	for i := range q.images {
 		p := &q.images[i]
 		if p.At >= end || q.Table.Len >= p.At+p.rows {
@@ -194,15 +215,22 @@ func (s *sights) shorten(q *sequence, end int, target time.Duration) int {
 		if there {
 			continue
 		}
-		if len(s.planned) > 0 && (s.pace == 0 || took > float64(target)) {
-			return max(p.At, q.Table.Len)
+		before := min(stop, max(p.At, q.Table.Len))
+		if target > 0 && len(s.planned) > 0 && (s.pace == 0 || took > float64(target)) {
+			return before
 		}
-		s.planned = append(s.planned, p)
+		ready, begun := s.open(q, i)
+		if !begun {
+			return before
+		}
+		if !ready {
+			stop = before // those behind it may be got meanwhile
+		} else if stop == end {
+			s.planned = append(s.planned, p)
+		}
 	}
-	return end
+	return stop
 }
-
-func (p *placed) patches() int { return p.Grid[0] * p.Grid[1] * p.Grid[2] }
 
 type sight struct {
 	features model.Features
@@ -234,7 +262,7 @@ func (s *sights) need(img *Image, seqs map[sched.ID]*sequence) (f *model.Feature
 			err = &StepError{Err: fmt.Errorf("panic: %v", v), Stack: debug.Stack()}
 		}
 	}(time.Now())
-	more := s.tower.FeatureBytes(img.Grid)
+	more := s.tower.FeatureBytes(img.Grid) + s.held
 	if kept := s.memory.tower.kept; s.memory.tower.told && s.bytes+more > kept {
 		s.trim(seqs, max(min(s.limit, kept-more), 0))
 	}
@@ -244,13 +272,16 @@ func (s *sights) need(img *Image, seqs map[sched.ID]*sequence) (f *model.Feature
 	if err := s.tower.Load(s.be, s.opts); err != nil {
 		return nil, fmt.Errorf("load the part that sees: %w", err)
 	}
-	patches := model.Image{Grid: img.Grid, Patches: img.Numbers()}
+	patches, err := s.patches(img)
+	if err != nil {
+		return nil, err
+	}
 	began := time.Now()
-	made, err := s.tower.Encode(s.be, &patches)
+	made, err := s.tower.Encode(s.be, patches)
 	if err != nil {
 		return nil, &StepError{Err: err}
 	}
-	s.pace = float64(time.Since(began)) / float64(img.Grid[0]*img.Grid[1]*img.Grid[2])
+	s.pace = float64(time.Since(began)) / float64(img.patches())
 	v := &sight{features: made, bytes: made.Bytes(), used: s.clock}
 	if s.made == nil {
 		s.made = map[[32]byte]*sight{}
@@ -258,6 +289,7 @@ func (s *sights) need(img *Image, seqs map[sched.ID]*sequence) (f *model.Feature
 	s.made[img.Digest] = v
 	s.bytes += v.bytes
 	s.encoded++
+	s.drop(img.Digest)
 	return &v.features, nil
 }
 
@@ -297,6 +329,9 @@ func (s *sights) forget(digest [32]byte, v *sight) {
 
 // close forgets everything.
 func (s *sights) close() {
+	for digest := range s.opened {
+		s.drop(digest)
+	}
 	for d, v := range s.made {
 		s.forget(d, v)
 	}
@@ -312,6 +347,9 @@ func (r *runner) see(q *sequence, start, tokens, row int) error {
 		}
 		if q.stream.ctx.Err() != nil || q.stream.Finish() != Running {
 			return context.Canceled // a tower's step is long: it is not run for nobody
+		}
+		if q.unseen != nil {
+			return q.unseen
 		}
 		f, err := r.sights.need(p.Image, r.seqs)
 		if err != nil {

@@ -146,7 +146,11 @@ func testImages(t *testing.T, config string) {
 		e := sees(t, towerOf(t, config), func(c *Config) {
 			c.PrefillChunk, c.MaxSequences, c.Sights = []int{17, 64, 2048}[seed%3], 1+r.IntN(5), int64(r.IntN(2)<<20)
 		})
-		disturb(t, e, r, all, want)
+		prompts := all
+		if seed%2 == 1 {
+			prompts = new(shelf).put(v, all...)
+		}
+		disturb(t, e, r, prompts, want)
 		closeNow(t, e)
 	}
 }

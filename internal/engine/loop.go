@@ -20,8 +20,9 @@ func (e *Engine) loop() {
 	for e.intake() {
 		e.trace.lap(nil)
 		e.run.sights.planned = e.run.sights.planned[:0]
+		e.run.sights.dropStale(e.seqs)
 		plan := e.sched.Next()
-		if len(plan.Items) == 0 && len(plan.Preempted) == 0 && e.waitForMemory() {
+		if len(plan.Items) == 0 && len(plan.Preempted) == 0 && (e.waitForMemory() || e.waitForPatches()) {
 			continue
 		}
 		kind := watchdog.Decode

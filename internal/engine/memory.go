@@ -32,10 +32,11 @@ type memory struct {
 // at the first image where there was none: who sends texts alone is not refused for it.
 type towerUse struct {
 	patches int   // of the largest image that there is memory for; 0: of none, or the backend does not tell
+	open    int64 // what those patches may take together: as much as those of the largest image that a context has places for
 	told    bool  // the backend tells
 	weights int64 // what they take
 	loaded  int64 // of the share's weights, for the tower's
-	kept    int64 // of the share's weights, for what it makes of images
+	kept    int64 // of the share's weights, for what it makes of images and for patches that it is to read next
 }
 
 // rehearser is a backend that runs steps without computing anything, and tells what their arrays take.
@@ -63,6 +64,11 @@ const (
 func newMemory(cfg *Config, store backend.Store, alloc *kv.Alloc) (*memory, error) {
 	m := &memory{share: cfg.Share, alloc: alloc, store: store, be: cfg.Backend}
 	lim := alloc.Limits()
+	if cfg.Tower != nil {
+		if grid, ok := cfg.Tower.Largest(lim.Tokens); ok {
+			m.tower.open = 4 * int64(grid[0]*grid[1]*grid[2]) * int64(cfg.Tower.Patch)
+		}
+	}
 	var err error
 	if m.scratch, err = stepScratch(cfg, store, lim.Tokens); err != nil || m.share == nil {
 		return m, err
@@ -80,7 +86,7 @@ func newMemory(cfg *Config, store backend.Store, alloc *kv.Alloc) (*memory, erro
 	return m, m.promiseTower(cfg, lim.Tokens)
 }
 
-// promiseTower asks for the tower's weights, for what is kept of images, and for a step with the largest one that a context has
+// promiseTower asks for the tower's weights, for what is kept of images, for patches, and for a step with the largest one that a context has
 // places for, or a smaller one where there is no memory for that.
 func (m *memory) promiseTower(cfg *Config, context int) error {
 	if cfg.Tower == nil {
@@ -96,7 +102,7 @@ func (m *memory) promiseTower(cfg *Config, context int) error {
 		return err
 	}
 	s.told, s.weights = true, weights
-	s.loaded, s.kept = m.ask(weights), m.ask(cfg.Sights+cfg.Tower.FeatureBytes(grid))
+	s.loaded, s.kept = m.ask(weights), m.ask(cfg.Sights+cfg.Tower.FeatureBytes(grid)+s.open)
 	if lack := (budget.Use{Scratch: max(step-m.step, 0)}); m.grant(lack) {
 		m.step += lack.Scratch
 		m.least, s.patches = max(m.least, step), grid[1]*grid[2]
@@ -126,9 +132,9 @@ func (m *memory) ask(bytes int64) int64 {
 	return got.Weights
 }
 
-// see asks for what the tower lacks to make rows of an image, with which it has made so many bytes that are kept. Its error is of
+// see asks for what the tower lacks to make rows of an image, with which so many bytes are kept, patches among them. Its error is of
 // who wants the image.
-func (m *memory) see(t *model.Tower, opts backend.Options, grid [3]int, made int64) error {
+func (m *memory) see(t *model.Tower, opts backend.Options, grid [3]int, kept int64) error {
 	s := &m.tower
 	if m.share == nil || !s.told {
 		return nil
@@ -140,14 +146,14 @@ func (m *memory) see(t *model.Tower, opts backend.Options, grid [3]int, made int
 			return err
 		}
 	}
-	lack := budget.Use{Weights: max(s.weights-s.loaded, 0) + max(made-s.kept, 0), Scratch: max(step-m.step, 0)}
+	lack := budget.Use{Weights: max(s.weights-s.loaded, 0) + max(kept-s.kept, 0), Scratch: max(step-m.step, 0)}
 	if lack == (budget.Use{}) {
 		return nil
 	}
 	if !m.grant(lack) {
 		return &NoMemoryError{m.share.Short(lack)}
 	}
-	s.loaded, s.kept, m.step = max(s.loaded, s.weights), max(s.kept, made), m.step+lack.Scratch
+	s.loaded, s.kept, m.step = max(s.loaded, s.weights), max(s.kept, kept), m.step+lack.Scratch
 	return nil
 }
 

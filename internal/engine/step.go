@@ -21,6 +21,7 @@ type sequence struct {
 	salt        kv.Salt
 	tokens      []int32 // prompt and generated; the last Unscored ones have not been given to the stream
 	images      []placed
+	unseen      error // of one of them whose patches could not be got
 	stop        []int32
 	sampler     *sample.Sampler
 	top         int               // logprobs wanted, -1 none

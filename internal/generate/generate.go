@@ -107,11 +107,45 @@ func (g *Generator) Traits() []Trait {
 	return all
 }
 
-// Forget drops what is remembered of prompts and answers.
-func (g *Generator) Forget() { g.history.Forget() }
+// Forget drops what is remembered of prompts, their images and answers.
+func (g *Generator) Forget() {
+	g.history.Forget()
+	if g.sight != nil {
+		g.sight.known.forget(func([16]byte) bool { return true })
+	}
+}
 
-// ForgetSalt drops what is remembered of prompts and answers under one salt.
-func (g *Generator) ForgetSalt(salt [16]byte) { g.history.ForgetSalt(salt) }
+// ForgetSalt drops what is remembered of prompts, their images and answers under one salt.
+func (g *Generator) ForgetSalt(salt [16]byte) {
+	g.history.ForgetSalt(salt)
+	if g.sight != nil {
+		g.sight.known.forget(func(of [16]byte) bool { return of == salt })
+	}
+}
+
+// Decoded counts the files of images that were decoded so far.
+func (g *Generator) Decoded() int64 {
+	if g.sight == nil {
+		return 0
+	}
+	return g.sight.decoded.Load()
+}
+
+// RememberedImages spells what files of images were prepared to, for RecallImages in another process; nil: the model cannot see.
+func (g *Generator) RememberedImages() []byte {
+	if g.sight == nil {
+		return nil
+	}
+	return g.sight.known.save()
+}
+
+// RecallImages takes in what RememberedImages has spelled, all of it or, with an error, nothing. It comes before the first request.
+func (g *Generator) RecallImages(b []byte) error {
+	if g.sight == nil {
+		return nil
+	}
+	return g.sight.known.load(b)
+}
 
 // Remembered spells what is remembered of prompts and answers, for Recall in another process. It means something for the same
 // model only.

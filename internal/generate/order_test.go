@@ -20,7 +20,7 @@ import (
 // stages are the package's files as they are built on each other. A file may use what its own stage and those before it declare.
 var stages = []string{
 	"engine",
-	"config places pictures template given traits form preamble turns media images fit told vars arguments switches ends output",
+	"config places pictures template given digests prepared traits form preamble turns media images fit told vars arguments switches ends output",
 	"prompt seen render inline replay draft clock raw infill marks sampling prediction",
 	"forms stretch answer calls constrain",
 	"choice owncalls speech stop tape echo loop",

@@ -50,13 +50,13 @@ type pictures struct {
 	faults map[*chat.Media]error // why one in a result of a tool cannot be seen
 	edge   string                // of holders
 
-	made map[[sha256.Size]byte]*vision.Picture // prepared, by their files
+	made map[[sha256.Size]byte]*prepared // by their files
 }
 
 // picturesOf reads the headers of a request's images. The error is the client's; a file in a result of a tool that is none, or is
 // over a limit, becomes a note: it stays in the conversation, which an error would end for good.
 func (s *Sight) picturesOf(messages []chat.Message) (*pictures, error) {
-	p := &pictures{of: map[*chat.Media]int{}, faults: map[*chat.Media]error{}, made: map[[sha256.Size]byte]*vision.Picture{}}
+	p := &pictures{of: map[*chat.Media]int{}, faults: map[*chat.Media]error{}, made: map[[sha256.Size]byte]*prepared{}}
 	for i := range messages {
 		if err := s.take(p, messages[i].Parts, false); err != nil {
 			return nil, err
@@ -132,6 +132,11 @@ func (s *Sight) inspect(m *chat.Media) (*picture, error) {
 		p.key = sha256.Sum256(append(p.key[:], "low"...))
 	}
 	return p, nil
+}
+
+// recipe names the file and all that decides what it is prepared to.
+func (p *picture) recipe() [sha256.Size]byte {
+	return sha256.Sum256(append(p.key[:], p.with.Recipe(&p.plan)...))
 }
 
 // imageError is that of an image, in the client's terms.

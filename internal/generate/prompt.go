@@ -28,6 +28,7 @@ type prompter struct {
 	clocks   clocks
 	guard    *transcript.Guard
 	history  *transcript.History
+	sight    *sighted  // nil: the model cannot see
 	leftOut  sync.Once // tools, for the first time
 }
 
@@ -41,6 +42,9 @@ func newPrompter(cfg Config, family *dialect.Family, p *prober) *prompter {
 	m.guard = transcript.NewGuard(cfg.Tokenizer, slices.DeleteFunc(slices.Clone(family.Markers),
 		func(s string) bool { return slices.Contains(family.Control, s) }), image)
 	m.history = transcript.New(m.guard, transcript.Terms{Exact: !cfg.PlainHistory, TTL: cfg.HistoryTTL, Sessions: cfg.HistorySessions})
+	if cfg.Sight != nil {
+		m.sight = &sighted{Sight: cfg.Sight, known: newDigests(cfg.HistoryTTL)}
+	}
 	if p != nil {
 		m.forms, m.switches = append([]form{p.form}, p.form.stricter()...), findSwitches(p)
 	}

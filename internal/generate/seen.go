@@ -116,8 +116,7 @@ func (p *prompt) id(token int) int {
 	return token
 }
 
-// prepare decodes and prepares the prompt's images, each once; not on the engine's goroutine. Those that became notes instead are
-// to go from the prompt: it is not whole.
+// prepare prepares the prompt's images, each once. Those that became notes instead are to go from the prompt: it is not whole.
 func (m *prompter) prepare(ctx context.Context, p *prompt) (whole bool, err error) {
 	whole = true
 	for i := range p.encoded.blocks {
@@ -125,7 +124,7 @@ func (m *prompter) prepare(ctx context.Context, p *prompt) (whole bool, err erro
 		if p.seen.made[pic.key] != nil || p.seen.faults[pic.media] != nil {
 			continue
 		}
-		v, err := m.cfg.Sight.Gate.Picture(ctx, pic.file, pic.with)
+		v, err := m.sight.prepare(ctx, pic, p.salt, p.draft.Plain)
 		switch {
 		case err == nil:
 			p.seen.made[pic.key] = v
@@ -144,23 +143,18 @@ func (p *prompt) images() (all []engine.Image) {
 	for i := range p.encoded.blocks {
 		b := &p.encoded.blocks[i]
 		v := p.seen.made[b.pic.key]
-		b.pic.digest = v.Digest
+		b.pic.digest = v.digest
 		for _, t := range b.tiles {
-			img := engine.Image{At: b.at + t.at, Digest: v.TileDigest(t.tile)}
-			img.Grid = v.Tiles[t.tile].Grid
-			n := img.Grid[0] * img.Grid[1] * img.Grid[2]
-			img.Make = func() []float32 {
-				patches := make([]float32, n*v.PatchLen())
-				v.Patches(patches, t.tile, 0, n)
-				return patches
-			}
+			img := engine.Image{At: b.at + t.at, Digest: b.pic.plan.TileDigest(v.digest, t.tile), Each: b.pic.with.PatchLen()}
+			img.Grid = b.pic.plan.Tiles[t.tile].Grid
+			img.Open = func(ctx context.Context) (engine.Patches, error) { return v.open(ctx, t.tile) }
 			all = append(all, img)
 		}
 	}
 	return all
 }
 
-// release lets go of the files, which are decoded, and of what was made of them, which the engine has.
+// release lets go of the files and of what was made of them: the engine has what it needs.
 func (p *pictures) release() {
 	for _, pic := range p.all {
 		pic.file = nil

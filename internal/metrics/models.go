@@ -18,8 +18,9 @@ type Model struct {
 	Generated                  int64
 	Preempted                  int64
 
-	// Images: how many the tower ran over, how often what it had made was used again, and the bytes of that.
-	ImagesEncoded, ImagesReused, ImageBytes int64
+	// Images: how many files were decoded, how many the tower ran over, how often what it had made was used again, and the bytes of
+	// that.
+	ImagesDecoded, ImagesEncoded, ImagesReused, ImageBytes int64
 
 	Queries, Hits int64 // prompts that began, and those that found something
 
@@ -105,8 +106,9 @@ var (
 	stateLimit   = describe("kv_cache_limit_bytes", "Bytes of state that there may be.")
 	usage        = describe("kv_cache_usage_ratio", "Part of that which running sequences hold, from 0 to 1.")
 
-	imagesTower = describe("images_total", "Images that steps needed: encoded by the model's tower, or reused as it made them before. What the prefix cache has needs neither.", "source")
-	imageBytes  = describe("image_cache_bytes", "Bytes of what towers made of images, kept to be used again.")
+	imagesDecoded = describe("images_decoded_total", "Files of images that were decoded: of one that came before the digest is known, and pixels are made only for the tower.")
+	imagesTower   = describe("images_total", "Images that steps needed: encoded by the model's tower, or reused as it made them before. What the prefix cache has needs neither.", "source")
+	imageBytes    = describe("image_cache_bytes", "Bytes of what towers made of images, kept to be used again.")
 
 	diskBytes   = describe("disk_cache_bytes", "Bytes of the prefix cache on disk.")
 	diskLimit   = describe("disk_cache_limit_bytes", "Bytes that it may have there.")
@@ -205,6 +207,7 @@ func (s samples) generator(m *Model) {
 	s.count(promptTokens, m.Cached-m.Restored, "cached")
 	s.count(promptTokens, m.Restored, "disk")
 	s.count(generated, m.Generated)
+	s.count(imagesDecoded, m.ImagesDecoded)
 	s.count(imagesTower, m.ImagesEncoded, "encoded")
 	s.count(imagesTower, m.ImagesReused, "reused")
 	s.gauge(imageBytes, float64(m.ImageBytes))

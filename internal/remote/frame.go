@@ -14,11 +14,11 @@ import (
 // A frame is four bytes with the length of what follows (little-endian), a byte that says what it is, and its contents: numbers
 // as in encoding/binary's Uvarint, texts and lists after their lengths.
 const (
-	version    = 5
+	version    = 6
 	headerSize = 4
 	maxFrame   = 64 << 20
 	fullFrame  = 1 << 20 // from here on, updates go on in another frame
-	// partNumbers is how many numbers of an image go in one frame, and before other frames may go: some milliseconds.
+	// partNumbers is about how many numbers of an image go in one frame, and before other frames may go: some milliseconds.
 	partNumbers = 1 << 20
 )
 
@@ -30,7 +30,7 @@ const (
 	kindPong
 
 	// To the worker process.
-	kindPatches    // stream, image, some of its numbers; the prompt follows them
+	kindPatches    // answer to kindOpen: its number, whether more follow, error, some of the numbers of the patches
 	kindPrompt     // stream, prompt
 	kindCancel     // stream
 	kindConstraint // stream, constraint: after every token of a prompt with Constrain
@@ -52,13 +52,15 @@ const (
 	kindGrow    // least and most memory that the share is to have more; one at a time
 	kindGive    // memory of the share that comes back
 	kindSpare   // bytes of the share that only the prompt cache holds
+	kindOpen    // a number, stream, image: its patches are needed
+	kindShut    // that number: nobody waits for them
 
-	lastKind = kindSpare
+	lastKind = kindShut
 )
 
 func (k kind) String() string {
 	return [...]string{"?", "greeting", "ping", "pong", "patches", "prompt", "cancel", "constraint", "call", "drop", "end", "grown", "shrink", "wake",
-		"loaded", "failed", "news", "reply", "warn", "closed", "stuck", "grow", "give", "spare"}[min(k, lastKind)]
+		"loaded", "failed", "news", "reply", "warn", "closed", "stuck", "grow", "give", "spare", "open", "shut"}[min(k, lastKind)]
 }
 
 // begin starts a frame at the end of b, finish closes it.

@@ -49,8 +49,9 @@ func FuzzFrames(f *testing.F) {
 	f.Add(join(hello, frame(kindPing, nil), frame(kindPrompt, one), frame(kindConstraint, appendConstraint(appendUint(nil, 1), engine.Constraint{})), frame(kindCancel, []byte{1}), frame(kindEnd, nil)))
 	seen := p
 	seen.Images = []engine.Image{{At: 1, Image: model.Image{Grid: [3]int{1, 1, 1}, Patches: []float32{1, 2}}}}
-	part := appendFloats([]byte{1, 0}, []float32{1})
-	f.Add(join(hello, frame(kindPatches, part), frame(kindPatches, part), frame(kindPrompt, appendPrompt(appendUint(nil, 1), &seen)), frame(kindPatches, []byte{1, 5, 0})))
+	part := appendFloats(appendError([]byte{1, 0}, nil), []float32{1})
+	f.Add(join(hello, frame(kindPrompt, appendPrompt(appendUint(nil, 1), &seen)), frame(kindPatches, part), frame(kindPatches, []byte{1, 5, 0})))
+	f.Add(join(hello, loaded, frame(kindOpen, []byte{1, 1, 0}), frame(kindShut, []byte{1})))
 	f.Add(join(hello, frame(kindGrown, appendGrown(nil, &grown{got: budget.Use{State: 1}})), frame(kindShrink, []byte{5}), frame(kindWake, nil), frame(kindCall, []byte{1, 1, 2}), frame(kindDrop, []byte{1})))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		e := &Engine{cfg: Config{Build: "test", Warn: func(string) {}}, quit: make(chan struct{}), streams: map[uint64]*stream{}, calls: map[uint64]*call{}}

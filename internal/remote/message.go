@@ -43,31 +43,30 @@ func appendPrompt(b []byte, p *engine.Prompt) []byte {
 	return b
 }
 
-// appendImage encodes an image but for its patches, which go before, in parts.
+// appendImage encodes an image but for its patches, which go when they are asked for.
 func appendImage(b []byte, img *engine.Image) []byte {
-	b = append(appendInt(b, img.At), img.Digest[:]...)
+	b = append(appendInt(appendInt(b, img.At), img.EachPatch()), img.Digest[:]...)
 	for _, n := range img.Grid {
 		b = appendInt(b, n)
 	}
 	return b
 }
 
-// image reads what appendImage encoded. The patches have come.
-func (c *contents) image(patches []float32) (img engine.Image) {
-	img.At = c.int()
+// image reads what appendImage encoded.
+func (c *contents) image() (img engine.Image) {
+	img.At, img.Each = c.int(), c.int()
 	copy(img.Digest[:], c.take(len(img.Digest)))
 	for i := range img.Grid {
 		img.Grid[i] = c.int()
 	}
-	img.Patches = patches
 	return img
 }
 
 // leastImage is the bytes of an image without patches.
-const leastImage = 1 + 32 + 3
+const leastImage = 2 + 32 + 3
 
-// prompt reads what appendPrompt encoded; the patches of its images have come.
-func (c *contents) prompt(patches [][]float32) (p engine.Prompt, constrained bool) {
+// prompt reads what appendPrompt encoded.
+func (c *contents) prompt() (p engine.Prompt, constrained bool) {
 	p.Tokens = c.ids()
 	p.MaxTokens = c.int()
 	p.StopIDs = c.ids()
@@ -89,12 +88,8 @@ func (c *contents) prompt(patches [][]float32) (p engine.Prompt, constrained boo
 			p.Marks[i] = c.int()
 		}
 	}
-	n := c.count(leastImage)
-	if n != len(patches) {
-		c.fail()
-	}
-	for i := range patches {
-		p.Images = append(p.Images, c.image(patches[i]))
+	for range c.count(leastImage) {
+		p.Images = append(p.Images, c.image())
 	}
 	return p, constrained
 }

@@ -4,6 +4,7 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 
@@ -35,48 +36,59 @@ func ended(t *testing.T, s *engine.Stream) engine.Reason {
 	}
 }
 
-// TestLargeImagesCross: images of any size arrive in parts, between which other frames go.
+// TestLargeImagesCross: images of any size arrive in parts, between which other frames go, when they are asked for and not before.
 func TestLargeImagesCross(t *testing.T) {
 	p := large()
 	e := mustOpen(t, troupe(t, nil, func(a *actor) {
 		a.load()
-		w := &worker{patches: map[uint64][][]float32{}}
-		parts := 0
-		for {
-			k, b, err := a.in.read()
-			c := &contents{b: b}
-			switch {
-			case err != nil:
-				return
-			case k == kindPatches:
-				parts++
-				w.addPatches(c)
-				if len(b) > 4*partNumbers+16 {
-					t.Errorf("a part of %d bytes", len(b))
+		c, ok := a.until(kindPrompt)
+		if !ok {
+			return
+		}
+		id := c.uint()
+		got, _ := c.prompt()
+		if c.end() != nil || len(got.Images) != len(p.Images) {
+			t.Errorf("%d images, end %v", len(got.Images), c.end())
+			return
+		}
+		w := &worker{wanted: map[uint64]*wanted{}, out: newOutbox()}
+		for i := range got.Images {
+			img, want := &got.Images[i], &p.Images[i]
+			opened := make(chan engine.Patches, 1)
+			go func() {
+				patches, err := w.open(t.Context(), id, i, img)
+				if err != nil {
+					t.Error(err)
 				}
-			case k == kindPing:
-				a.send(kindPong, nil)
-			case k == kindPrompt:
-				id := c.uint()
-				got, _ := c.prompt(w.patches[id])
-				if c.end() != nil || len(got.Images) != len(p.Images) || parts != 3+1+17+1 {
-					t.Errorf("%d images in %d parts, end %v", len(got.Images), parts, c.end())
+				opened <- patches
+			}()
+			<-w.out.wake // it has asked
+			ask := appendUint(appendUint(appendUint(nil, w.opens), id), uint64(i))
+			a.send(kindOpen, ask)
+			parts := 0
+			for more := true; more; parts++ {
+				c, ok := a.until(kindPatches)
+				if !ok {
 					return
 				}
-				for i := range got.Images {
-					if !slices.Equal(got.Images[i].Patches, p.Images[i].Patches) || got.Images[i].Grid != p.Images[i].Grid {
-						t.Errorf("image %d differs", i)
-					}
+				if peek := (&contents{b: c.b}); len(c.b) > 4*partNumbers+16 || peek.uint() != w.opens {
+					t.Errorf("a part of %d bytes", len(c.b))
+				} else {
+					more = peek.bool()
 				}
-				var s sent
-				a.send(kindUpdates, s.appendUpdate(nil, id, &engine.Update{Reason: engine.Stop, StopID: 3}, false))
-				a.stay()
-				return
+				if w.addPatches(c); c.end() != nil {
+					t.Errorf("image %d: %v", i, c.end())
+					return
+				}
 			}
-			if c.end() != nil {
-				t.Errorf("%v: %v", k, c.end())
+			n := len(want.Patches)
+			if patches := <-opened; parts != max((n+partNumbers-1)/partNumbers, 1) || !slices.Equal(patches(0, n), want.Patches) || img.Grid != want.Grid {
+				t.Errorf("image %d differs, in %d parts", i, parts)
 			}
 		}
+		var s sent
+		a.send(kindUpdates, s.appendUpdate(nil, id, &engine.Update{Reason: engine.Stop, StopID: 3}, false))
+		a.stay()
 	}))
 	defer mustClose(t, e)
 	s, err := e.Submit(t.Context(), p)
@@ -88,43 +100,74 @@ func TestLargeImagesCross(t *testing.T) {
 	}
 }
 
-// TestCancelledOnTheWay: a prompt that is cancelled while its images cross ends, and never arrives.
-func TestCancelledOnTheWay(t *testing.T) {
-	p := large()
-	ctx, cancel := context.WithCancel(t.Context())
-	told := make(chan bool, 1)
+// TestPatchesStop: where nobody waits for an image any more, or its stream has ended or was cancelled, what gets its patches ends.
+func TestPatchesStop(t *testing.T) {
+	for name, stop := range map[string]func(a *actor, id uint64){
+		"shut": func(a *actor, id uint64) { a.send(kindShut, []byte{7}) },
+		"ended": func(a *actor, id uint64) {
+			var s sent
+			a.send(kindUpdates, s.appendUpdate(nil, id, &engine.Update{Reason: engine.Stop, StopID: 3}, false))
+		},
+		"lost": func(a *actor, id uint64) { a.conn.Close() },
+	} {
+		p := prompts()[0]
+		p.Constrain = nil
+		began, stopped := make(chan struct{}), make(chan struct{})
+		p.Images = []engine.Image{{At: 1, Each: 1, Image: model.Image{Grid: [3]int{1, 1, 1}}, Open: func(ctx context.Context) (engine.Patches, error) {
+			close(began)
+			<-ctx.Done()
+			close(stopped)
+			return nil, ctx.Err()
+		}}}
+		e := mustOpen(t, troupe(t, nil, func(a *actor) {
+			a.load()
+			if c, ok := a.until(kindPrompt); ok {
+				id := c.uint()
+				a.send(kindOpen, append(appendUint([]byte{7}, id), 0))
+				<-began
+				stop(a, id)
+				a.stay()
+			}
+		}, (*actor).hear))
+		if _, err := e.Submit(t.Context(), p); err != nil {
+			t.Fatal(name, err)
+		}
+		<-stopped
+		mustClose(t, e)
+	}
+}
+
+// TestPatchesFail: what an image cannot be opened with is what its stream ends with, not a copy of its text.
+func TestPatchesFail(t *testing.T) {
+	p := prompts()[0]
+	p.Constrain = nil
+	why := errors.New("no memory")
+	p.Images = []engine.Image{{At: 1, Each: 1, Image: model.Image{Grid: [3]int{1, 1, 1}}, Open: func(context.Context) (engine.Patches, error) { return nil, why }}}
 	e := mustOpen(t, troupe(t, nil, func(a *actor) {
 		a.load()
-		_, ok := a.until(kindPatches)
-		cancel()
-		for ok {
-			k, _, err := a.in.read()
-			if err != nil || k == kindPrompt || k == kindCancel {
-				told <- k == kindCancel
-				break
-			}
+		c, ok := a.until(kindPrompt)
+		if !ok {
+			return
 		}
-		for {
-			switch k, _, err := a.in.read(); {
-			case err != nil:
-				return
-			case k == kindPrompt:
-				t.Error("the prompt comes after it was cancelled")
-			case k == kindEnd:
-				a.send(kindClosed, appendError(nil, nil))
-				return
-			}
+		id := c.uint()
+		a.send(kindOpen, append(appendUint([]byte{7}, id), 0))
+		if c, ok = a.until(kindPatches); !ok {
+			return
 		}
+		if c.uint() != 7 || c.bool() {
+			t.Error("another image is answered, or more of it follows")
+		}
+		err := c.error()
+		var s sent
+		a.send(kindUpdates, s.appendUpdate(nil, id, &engine.Update{Reason: engine.Error, StopID: -1, Err: &engine.ImageError{Image: 0, Err: err}}, false))
+		a.stay()
 	}))
 	defer mustClose(t, e)
-	s, err := e.Submit(ctx, p)
+	s, err := e.Submit(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if u := ended(t, s); u != engine.Cancel {
-		t.Errorf("it ends with %v", u)
-	}
-	if !<-told {
-		t.Error("the worker process is not told")
+	if _, err := s.Next(); !errors.Is(err, why) {
+		t.Errorf("it ends with %v", err)
 	}
 }

@@ -82,7 +82,7 @@ var ErrGone = errors.New("the process that started this one has ended")
 // *Refused of load goes to the parent as it is. Whoever calls it ends the process afterwards.
 func Serve(conn io.ReadWriteCloser, build string, load func(spec json.RawMessage, h Hooks) (*Loaded, error)) error {
 	defer conn.Close()
-	w := &worker{out: newOutbox(), streams: map[uint64]*workerStream{}, calls: map[uint64]context.CancelFunc{}, patches: map[uint64][][]float32{}}
+	w := &worker{out: newOutbox(), streams: map[uint64]*workerStream{}, calls: map[uint64]context.CancelFunc{}, wanted: map[uint64]*wanted{}}
 	w.out.more = w.appendUpdates
 	var stop context.CancelFunc
 	w.ctx, stop = context.WithCancel(context.Background())

@@ -125,6 +125,7 @@ func (s *session) run(written <-chan struct{}) {
 		how = fmt.Sprintf("%v; %s", err, how)
 	}
 	s.err = &diedError{how}
+	s.parcels.remove(func(*parcel) bool { return true })
 	s.reclaim()
 	s.e.sessionEnded(s)
 	close(s.ended)
@@ -214,6 +215,11 @@ func (s *session) read() error {
 			err = s.updates(c)
 		case kindReply:
 			s.reply(c)
+		case kindOpen:
+			s.open(c)
+		case kindShut:
+			id := c.uint()
+			s.parcels.remove(func(p *parcel) bool { return p.id == id })
 		case kindGrow, kindGive, kindSpare:
 			s.share(k, c)
 		case kindClosed:
@@ -256,7 +262,7 @@ func (s *session) updates(c *contents) error {
 			return errFrame
 		}
 		if !n.Usage.Started.IsZero() {
-			q.prompt, q.images = nil, nil
+			q.prompt = nil
 		}
 		if q.constrain != nil && n.Reason == engine.Running { // else nothing follows
 			s.constrain(q, n.Tokens)
@@ -264,11 +270,17 @@ func (s *session) updates(c *contents) error {
 		if n.Reason != engine.Running {
 			q.unwatch()
 			s.e.remove(id)
+			s.parcels.remove(func(p *parcel) bool { return p.stream == id })
+			q.images = nil
 			if err := q.ctx.Err(); err != nil && n.Reason == engine.Cancel {
 				n.Err = err
 			}
 			if err := q.failed.Load(); err != nil && n.Reason == engine.Error {
 				n.Err = &engine.ConstraintError{Err: *err} // the hook's own error, not a copy of its text
+			}
+			var unseen *engine.ImageError
+			if err := q.unseen.Load(); err != nil && errors.As(n.Err, &unseen) {
+				n.Err = &engine.ImageError{Image: unseen.Image, Err: *err}
 			}
 		}
 		q.stream.Apply(n)

@@ -32,8 +32,9 @@ type stream struct {
 
 	prompt []byte // encoded; nil once it has begun
 	images []engine.Image
-	tries  int      // worker processes that it was sent to
-	lost   *session // has ended while it had this; nil: the current session has it
+	unseen atomic.Pointer[error] // why the patches of one could not be got
+	tries  int                   // worker processes that it was sent to
+	lost   *session              // has ended while it had this; nil: the current session has it
 }
 
 // mostTries bounds how many worker processes get a prompt: it may be what kills them.
@@ -95,11 +96,6 @@ func (q *stream) send(s *session) bool {
 	q.known = known{usage: q.stream.Usage(), left: q.max}
 	q.tries++
 	q.lost = nil
-	if len(q.images) > 0 && len(q.prompt) < maxFrame {
-		s.parcels.add(&parcel{id: q.id, prompt: q.prompt, images: q.images})
-		s.out.signal()
-		return true
-	}
 	return s.out.put(kindPrompt, func(b []byte) []byte { return append(b, q.prompt...) })
 }
 
@@ -111,12 +107,9 @@ func (e *Engine) cancel(q *stream) {
 		return
 	}
 	if q.lost == nil {
-		unsent := e.session.parcels.remove(q.id)
 		e.session.out.put(kindCancel, func(b []byte) []byte { return appendUint(b, q.id) })
-		if !unsent {
-			e.mu.Unlock()
-			return
-		}
+		e.mu.Unlock()
+		return
 	}
 	delete(e.streams, q.id)
 	e.mu.Unlock()

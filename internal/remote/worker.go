@@ -26,8 +26,6 @@ type worker struct {
 	room     func(ctx context.Context, rows int) (done func(), err error)
 	watchdog *watchdog.Timer // of forward
 
-	patches map[uint64][][]float32 // of images whose prompt has not come; used by read alone
-
 	mu      sync.Mutex
 	loaded  bool
 	engine  *engine.Engine
@@ -35,6 +33,8 @@ type worker struct {
 	dirty   []*workerStream // with something new
 	spare   []*workerStream
 	calls   map[uint64]context.CancelFunc
+	wanted  map[uint64]*wanted
+	opens   uint64 // images whose patches were asked for
 }
 
 // workerStream is a stream of the parent's.
@@ -159,10 +159,13 @@ func (w *worker) read(in *receiver) error {
 // submit starts a stream. One that is refused has ended at once.
 func (w *worker) submit(e *engine.Engine, c *contents) {
 	s := &workerStream{id: c.uint()}
-	p, constrained := c.prompt(w.patches[s.id])
-	delete(w.patches, s.id)
+	p, constrained := c.prompt()
 	if c.end() != nil {
 		return
+	}
+	for i := range p.Images {
+		img := &p.Images[i]
+		img.Open = func(ctx context.Context) (engine.Patches, error) { return w.open(ctx, s.id, i, img) }
 	}
 	s.logprobs = p.Logprobs >= 0
 	s.ctx, s.cancel = context.WithCancel(w.ctx)
@@ -199,7 +202,6 @@ func (w *worker) touch(s *workerStream, now bool) {
 }
 
 func (w *worker) cancel(id uint64) {
-	delete(w.patches, id) // its prompt will not come
 	w.mu.Lock()
 	s := w.streams[id]
 	w.mu.Unlock()

@@ -150,8 +150,9 @@ func (q *Seq) whole(end int) int {
 // them.
 func (s *Scheduler) add(q *Seq, limit int) {
 	end := q.whole(q.Table.Len + min(q.Known-q.Table.Len, limit))
-	if s.cfg.Shorten != nil && !decoding(q) && len(s.plan.Items) > 0 && s.plan.Items[0].Decode {
-		if end = s.cfg.Shorten(q, end); end <= q.Table.Len {
+	if s.cfg.Shorten != nil && !decoding(q) {
+		beside := len(s.plan.Items) > 0 && s.plan.Items[0].Decode
+		if end = s.cfg.Shorten(q, end, beside); end <= q.Table.Len {
 			return
 		}
 	}

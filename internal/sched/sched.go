@@ -109,9 +109,9 @@ type Config struct {
 	// A step of all slots' decodes and leastPrompt tokens always has. nil: every step has.
 	Room func(rows, depth, outs int) bool
 
-	// Shorten may end a sequence's part of a step that decodes earlier than end, even where it begins: then it waits for the next
-	// step. nil: nothing does.
-	Shorten func(q *Seq, end int) int
+	// Shorten may end a prompt's part of a step earlier than end, even where it begins: then it waits for the next step. beside
+	// tells whether sequences decode in that step. nil: nothing does.
+	Shorten func(q *Seq, end int, beside bool) int
 
 	// Ask is called for a sequence that could be admitted and of which the prefix tree has so many tokens. True: more of it
 	// is being loaded into the tree, and the sequence waits for Loaded. nil: nothing ever is.

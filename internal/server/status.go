@@ -70,6 +70,7 @@ type Precision struct {
 // ImageStatus counts images.
 type ImageStatus struct {
 	Prepared int64            `json:"total_prepared"` // in prompts that began
+	Decoded  int64            `json:"total_decoded"`  // files: of what is known no pixels are made
 	Encoded  int64            `json:"total_encoded"`  // that a tower ran over
 	Reused   int64            `json:"total_reused"`   // steps that needed what a tower had made before
 	Bytes    int64            `json:"cache_bytes"`    // of what towers made and is kept
@@ -227,7 +228,7 @@ func (b *bounds) refusedImages() map[string]int64 {
 func (s *Server) imageStatus(of *ImageStatus) *ImageStatus {
 	out := ImageStatus{Prepared: s.totals.images.Load(), Refused: s.bounds.refusedImages()}
 	if of != nil {
-		out.Encoded, out.Reused, out.Bytes = of.Encoded, of.Reused, of.Bytes
+		out.Decoded, out.Encoded, out.Reused, out.Bytes = of.Decoded, of.Encoded, of.Reused, of.Bytes
 	} else if out.Prepared == 0 && out.Refused == nil {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 )
 
 // Plan is what becomes of a picture of some size: what the tower is given, in the order in which the model expects it.
@@ -163,10 +164,16 @@ func (p *Processor) place(i, cols int) (y, x int) {
 	return square/perRow*m + in/m, square%perRow*m + in%m
 }
 
-// TileDigest is a tile's: that of the picture where it is all of it.
-func (p *Picture) TileDigest(tile int) [sha256.Size]byte {
+// TileDigest is a tile's in a picture with that digest: the same where the tile is all of it.
+func (p *Plan) TileDigest(picture [sha256.Size]byte, tile int) [sha256.Size]byte {
 	if len(p.Tiles) == 1 {
-		return p.Digest
+		return picture
 	}
-	return sha256.Sum256(binary.LittleEndian.AppendUint32(p.Digest[:], uint32(tile)))
+	return sha256.Sum256(binary.LittleEndian.AppendUint32(picture[:], uint32(tile)))
+}
+
+// Recipe spells all that decides what the pixels of a file become, by a plan for their size: by the same recipe the same file
+// has the same digest.
+func (p *Processor) Recipe(plan *Plan) []byte {
+	return fmt.Appendf(nil, "%s%d %v", p.key, p.resample, *plan)
 }

@@ -15,6 +15,7 @@ type Processor struct {
 	family   string
 	plan     func(w, h int) (Plan, error)
 	filter   filter
+	resample int  // its number
 	patch    int  // pixels along a patch's side
 	temporal int  // moments of a patch: a picture is the same in all
 	merge    int  // patches along the side of a square that becomes one position
@@ -240,6 +241,7 @@ func (f family) processor(name string, s *settings, m *model) (*Processor, error
 	if p.filter, ok = filters[resample]; !ok {
 		return nil, fmt.Errorf("resample is %d: 1 (Lanczos), 2 (bilinear) and 3 (bicubic) are known", resample)
 	}
+	p.resample = resample
 	if err := f.values(p, s); err != nil {
 		return nil, err
 	}
