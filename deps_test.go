@@ -35,7 +35,7 @@ var layers = map[string][]string{
 	"catalog":        {"access", "chat", "hub", "dialect", "generate", "embed", "engine", "remote", "model", "vision", "tokenizer", "backend", "kv", "config", "demo", "script", "tier", "regular", "budget", "sysmem"},
 	"embed":          {"chat", "tokenizer", "model", "backend", "watchdog", "budget"},
 	"script":         {"chat", "generate", "tokenizer", "engine", "kv", "regular"},
-	"generate":       {"callform", "chat", "jinja", "tokenizer", "dialect", "transcript", "grammar", "grammar/jsonschema", "textform", "schema", "engine", "sample", "vision", "regular", "jsonc"},
+	"generate":       {"callform", "chat", "jinja", "tokenizer", "dialect", "transcript", "retention", "grammar", "grammar/jsonschema", "textform", "schema", "engine", "sample", "vision", "regular", "jsonc"},
 	"dialect":        {"schema"},
 	"callform":       {"dialect", "grammar", "grammar/jsonschema", "schema"},
 	"textform":       {"chat", "grammar", "grammar/gbnf", "grammar/jsonschema", "grammar/lark", "grammar/regex", "schema"},

@@ -246,9 +246,13 @@ func TestSeeing(t *testing.T) {
 }
 
 // TestTurnsDecode: over the turns of a conversation, on every API, each picture is decoded once, and the tower runs over it once,
-// whether the client sends the conversation again or names the turn before. What was forgotten is decoded again.
+// whether the client sends the conversation again or names the turn before, and after a restart, too. What was forgotten is decoded
+// again.
 func TestTurnsDecode(t *testing.T) {
-	p := start(t, nil, visiontest.Folder(t, "qwen3_vl"), "--prefix-cache-dir", "off", "--cache-memory-mb", "64")
+	dir := t.TempDir()
+	args := []string{visiontest.Folder(t, "qwen3_vl"), "--store-dir", filepath.Join(dir, "store"), "--prefix-cache-dir", filepath.Join(dir, "cache"),
+		"--prefix-cache-disk-mb", "100", "--cache-memory-mb", "64"}
+	p := start(t, nil, args...)
 	var before server.ImageStatus
 	turn := func(api, path, body string, decoded, encoded int64) (id string) {
 		t.Helper()
@@ -268,10 +272,12 @@ func TestTurnsDecode(t *testing.T) {
 		return strings.ReplaceAll(form, "DATA", string(visiontest.Base64(t, 120, 80, seed)))
 	}
 	const said = `{"role": "assistant", "content": "A cat."}`
-	for api, form := range map[string]struct{ path, image string }{
+	last := map[string]string{}
+	forms := map[string]struct{ path, image string }{
 		"messages": {"/v1/messages", `{"role": "user", "content": [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "DATA"}}]}`},
 		"chat":     {"/v1/chat/completions", `{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,DATA"}}]}`},
-	} {
+	}
+	for api, form := range forms {
 		body := func(list ...string) string {
 			return `{"max_tokens": 4, "temperature": 0, "messages": [` + strings.Join(list, ", ") + `]}`
 		}
@@ -279,18 +285,25 @@ func TestTurnsDecode(t *testing.T) {
 		one, two := picture(seed, form.image), picture(seed+1, form.image)
 		turn(api, form.path, body(one), 1, 1)
 		turn(api, form.path, body(one, said, two), 1, 1)
-		turn(api, form.path, body(one, said, two, said, `{"role": "user", "content": "Sure?"}`), 0, 0)
+		last[api] = body(one, said, two, said, `{"role": "user", "content": "`+strings.Repeat(lookAt, 2)+`"}`)
+		turn(api, form.path, last[api], 0, 0)
 	}
 	const input = `{"max_output_tokens": 4, "temperature": 0, "input": [{"role": "user", "content": [{"type": "input_image", "image_url": "data:image/png;base64,DATA"}]}]}`
 	id := turn("responses", "/v1/responses", picture(1, input), 1, 1)
 	goOn := func(body string) string { return `{"previous_response_id": "` + id + `", ` + body[1:] }
 	id = turn("responses", "/v1/responses", goOn(picture(2, input)), 1, 1)
-	last := goOn(`{"max_output_tokens": 4, "temperature": 0, "input": "Sure?"}`)
-	turn("responses", "/v1/responses", last, 0, 0)
+	sure := goOn(`{"max_output_tokens": 4, "temperature": 0, "input": "` + strings.Repeat(lookAt, 2) + `"}`)
+	turn("responses", "/v1/responses", sure, 0, 0)
+	stop(t, p)
+	p, before = start(t, nil, args...), server.ImageStatus{}
+	for api, form := range forms {
+		turn(api+", after a restart", form.path, last[api], 0, 0)
+	}
+	turn("responses, after a restart", "/v1/responses", sure, 0, 0)
 	if code, b := p.get(t, http.MethodDelete, "/v1/cache", ""); code != http.StatusOK {
 		t.Fatalf("%d %s", code, b)
 	}
-	turn("forgotten", "/v1/responses", last, 2, 0) // what the tower made is kept by digests, which tell nobody anything
+	turn("forgotten", "/v1/responses", sure, 2, 2)
 }
 
 // TestScriptSees: with a script in the model's place pictures are prepared all the same, and the log tells sizes and digests:
