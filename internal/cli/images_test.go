@@ -246,8 +246,8 @@ func TestSeeing(t *testing.T) {
 }
 
 // TestTurnsDecode: over the turns of a conversation, on every API, each picture is decoded once, and the tower runs over it once,
-// whether the client sends the conversation again or names the turn before, and after a restart, too. What was forgotten is decoded
-// again.
+// whether the client sends the conversation again or names the turn before, and after a restart, too. What was forgotten is
+// decoded again.
 func TestTurnsDecode(t *testing.T) {
 	dir := t.TempDir()
 	args := []string{visiontest.Folder(t, "qwen3_vl"), "--store-dir", filepath.Join(dir, "store"), "--prefix-cache-dir", filepath.Join(dir, "cache"),

@@ -17,16 +17,16 @@ import (
 // are the model's placeholder.
 type Image struct {
 	model.Image // not copied: it must not change
-	// Open, if Patches are nil, gets them when the tower is to run: what is cached needs none. It may take long, and must end with
-	// ctx; it is called on a goroutine of its own, and again if the tower has to run again. Its error ends the sequence.
+	// Open, if Patches are nil, gets them when the tower is to run: what is cached needs none. It may take long, and must end
+	// with ctx; it is called on a goroutine of its own, and again if the tower has to run again. Its error ends the sequence.
 	Open   func(ctx context.Context) (Patches, error)
 	Each   int      // numbers of a patch, where Open gets them
 	At     int      // at least 1: a prompt begins with text
 	Digest [32]byte // of the prepared picture; two with the same digest are one picture
 }
 
-// Patches gives the numbers of patches [from, to) of an image, one patch behind the other. It makes them, or has them: they are not
-// to be written to. It is called from the loop, and must do nothing else.
+// Patches gives the numbers of patches [from, to) of an image, one patch behind the other. It makes them, or has them: they are
+// not to be written to. It is called from the loop, and must do nothing else.
 type Patches func(from, to int) []float32
 
 // Opened is Open, or gives the patches that are there.

@@ -86,8 +86,8 @@ func newMemory(cfg *Config, store backend.Store, alloc *kv.Alloc) (*memory, erro
 	return m, m.promiseTower(cfg, lim.Tokens)
 }
 
-// promiseTower asks for the tower's weights, for what is kept of images, for patches, and for a step with the largest one that a context has
-// places for, or a smaller one where there is no memory for that.
+// promiseTower asks for the tower's weights, for what is kept of images, for patches, and for a step with the largest one that a
+// context has places for, or a smaller one where there is no memory for that.
 func (m *memory) promiseTower(cfg *Config, context int) error {
 	if cfg.Tower == nil {
 		return nil
@@ -132,8 +132,8 @@ func (m *memory) ask(bytes int64) int64 {
 	return got.Weights
 }
 
-// see asks for what the tower lacks to make rows of an image, with which so many bytes are kept, patches among them. Its error is of
-// who wants the image.
+// see asks for what the tower lacks to make rows of an image, with which so many bytes are kept, patches among them. Its error is
+// of who wants the image.
 func (m *memory) see(t *model.Tower, opts backend.Options, grid [3]int, kept int64) error {
 	s := &m.tower
 	if m.share == nil || !s.told {

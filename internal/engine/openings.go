@@ -36,8 +36,8 @@ func (o *opening) ready() bool {
 	}
 }
 
-// open has the patches of a sequence's image got. What failed is ready, too: the sequence ends with it. begun is false where there
-// is no memory for them before others have been read.
+// open has the patches of a sequence's image got. What failed is ready, too: the sequence ends with it. begun is false where
+// there is no memory for them before others have been read.
 func (s *sights) open(q *sequence, i int) (ready, begun bool) {
 	img := q.images[i].Image
 	if img.Patches != nil || q.unseen != nil {

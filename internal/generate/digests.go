@@ -12,8 +12,8 @@ import (
 	"hearth/internal/transcript"
 )
 
-// digests remember what files of pictures were prepared to: an image whose digest is known is decoded only if the tower has to run.
-// It is forgotten as histories are, and no salt learns from another what was sent.
+// digests remember what files of pictures were prepared to: an image whose digest is known is decoded only if the tower has to
+// run. It is forgotten as histories are, and no salt learns from another what was sent.
 type digests struct {
 	mu   sync.Mutex
 	kept retention.Rule // in milliseconds of Unix time

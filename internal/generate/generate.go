@@ -139,7 +139,8 @@ func (g *Generator) RememberedImages() []byte {
 	return g.sight.known.save()
 }
 
-// RecallImages takes in what RememberedImages has spelled, all of it or, with an error, nothing. It comes before the first request.
+// RecallImages takes in what RememberedImages has spelled, all of it or, with an error, nothing. It comes before the first
+// request.
 func (g *Generator) RecallImages(b []byte) error {
 	if g.sight == nil {
 		return nil

@@ -18,8 +18,8 @@ type Model struct {
 	Generated                  int64
 	Preempted                  int64
 
-	// Images: how many files were decoded, how many the tower ran over, how often what it had made was used again, and the bytes of
-	// that.
+	// Images: how many files were decoded, how many the tower ran over, how often what it had made was used again, and the bytes
+	// of that.
 	ImagesDecoded, ImagesEncoded, ImagesReused, ImageBytes int64
 
 	Queries, Hits int64 // prompts that began, and those that found something

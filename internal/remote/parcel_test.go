@@ -36,7 +36,8 @@ func ended(t *testing.T, s *engine.Stream) engine.Reason {
 	}
 }
 
-// TestLargeImagesCross: images of any size arrive in parts, between which other frames go, when they are asked for and not before.
+// TestLargeImagesCross: images of any size arrive in parts, between which other frames go, when they are asked for and not
+// before.
 func TestLargeImagesCross(t *testing.T) {
 	p := large()
 	e := mustOpen(t, troupe(t, nil, func(a *actor) {
@@ -100,7 +101,8 @@ func TestLargeImagesCross(t *testing.T) {
 	}
 }
 
-// TestPatchesStop: where nobody waits for an image any more, or its stream has ended or was cancelled, what gets its patches ends.
+// TestPatchesStop: where nobody waits for an image any more, or its stream has ended or was cancelled, what gets its patches
+// ends.
 func TestPatchesStop(t *testing.T) {
 	for name, stop := range map[string]func(a *actor, id uint64){
 		"shut": func(a *actor, id uint64) { a.send(kindShut, []byte{7}) },
