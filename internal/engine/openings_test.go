@@ -122,14 +122,14 @@ func TestOpeningFails(t *testing.T) {
 	v := towerOf(t, seeing)
 	why := errors.New("no memory")
 	e := sees(t, v, nil)
-	var good, bad, short shelf
+	var good, short shelf
 	for name, fail := range map[string]func(context.Context) error{
 		"no memory": func(context.Context) error { return why },
 		"panic: a bug": func(context.Context) error {
 			panic("a bug")
 		},
 	} {
-		bad.wait = fail
+		bad := &shelf{wait: fail}
 		stream := submit(t, e, bad.put(v, album(v)[5])[0])
 		_, err := stream.Next()
 		var image *ImageError
