@@ -156,6 +156,17 @@ func TestOpeningBounded(t *testing.T) {
 	all := album(v)[:6]
 	for _, limit := range []int64{1, 25000, 1 << 20} {
 		var s shelf
+		two := make(chan struct{})
+		once := sync.OnceFunc(func() { close(two) })
+		if limit > 1 { // the first waits for another
+			s.wait = func(ctx context.Context) error {
+				if s.total() > 1 {
+					once()
+				}
+				<-two
+				return nil
+			}
+		}
 		e := sees(t, v, func(c *Config) { c.Sights = 0 })
 		set := make(chan struct{})
 		e.mu.Lock()
