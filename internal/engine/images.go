@@ -219,13 +219,14 @@ func (s *sights) shorten(q *sequence, end int, target time.Duration) int {
 		if target > 0 && len(s.planned) > 0 && (s.pace == 0 || took > float64(target)) {
 			return before
 		}
-		ready, begun := s.open(q, i)
-		if !begun {
+		switch ready, begun := s.open(q, i); {
+		case q.unseen != nil: // it ends with that, and encodes nothing that others could count on
+			return end
+		case !begun:
 			return before
-		}
-		if !ready {
+		case !ready:
 			stop = before // those behind it may be got meanwhile
-		} else if stop == end {
+		case stop == end:
 			s.planned = append(s.planned, p)
 		}
 	}

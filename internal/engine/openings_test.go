@@ -149,6 +149,35 @@ func TestOpeningFails(t *testing.T) {
 	read(t, submit(t, e, good.put(v, album(v)[5])[0]))
 }
 
+// TestOpeningOfAnother: who has failed to get a picture has not got it for others of the same step: they try themselves.
+func TestOpeningOfAnother(t *testing.T) {
+	why, woken := errors.New("no memory"), make(chan struct{}, 1)
+	s := sights{memory: &memory{}, openings: openings{signal: func() { woken <- struct{}{} }}}
+	with := func(open func(context.Context) (Patches, error)) *sequence {
+		img := &Image{Image: model.Image{Grid: [3]int{1, 2, 2}}, Each: 1, Open: open, At: 5}
+		return &sequence{stream: newStream(t.Context(), 20), images: []placed{{Image: img, rows: 4}}}
+	}
+	bad := with(func(context.Context) (Patches, error) { return nil, why })
+	good := with(func(context.Context) (Patches, error) { return func(int, int) []float32 { return nil }, nil })
+	shorten := func(q *sequence, want int) {
+		t.Helper()
+		if end := s.shorten(q, 20, 0); end != want {
+			t.Errorf("the step ends at %d, want %d", end, want)
+		}
+	}
+	shorten(bad, 5)
+	<-woken
+	shorten(good, 5) // it is the other's
+	shorten(bad, 20)
+	shorten(good, 5)
+	<-woken
+	shorten(bad, 20)
+	shorten(good, 20)
+	if !errors.Is(bad.unseen, why) || good.unseen != nil || len(s.planned) != 1 {
+		t.Errorf("%v and %v, %d planned", bad.unseen, good.unseen, len(s.planned))
+	}
+}
+
 // TestOpeningBounded: of patches that the tower has not read there are never more than there is memory for, but for those of one
 // picture, however many prompts with images there are.
 func TestOpeningBounded(t *testing.T) {
