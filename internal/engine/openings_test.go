@@ -130,7 +130,7 @@ func TestOpeningFails(t *testing.T) {
 		},
 	} {
 		bad := &shelf{wait: fail}
-		stream := submit(t, e, bad.put(v, album(v)[5])[0])
+		stream := submit(t, e, bad.put(v, album(v)[0])[0])
 		_, err := stream.Next()
 		var image *ImageError
 		if !errors.As(err, &image) || image.Image != 0 || !strings.Contains(err.Error(), name) {
@@ -146,7 +146,7 @@ func TestOpeningFails(t *testing.T) {
 	if _, err := submit(t, e, few).Next(); err == nil || !strings.Contains(err.Error(), "numbers, not") {
 		t.Errorf("it ends with %v", err)
 	}
-	read(t, submit(t, e, good.put(v, album(v)[5])[0]))
+	read(t, submit(t, e, good.put(v, album(v)[0])[0]))
 }
 
 // TestOpeningOfAnother: who has failed to get a picture has not got it for others of the same step: they try themselves.
