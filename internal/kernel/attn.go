@@ -20,6 +20,7 @@ type Attn struct {
 	Cap               float32   // scores become Cap·tanh(score/Cap); 0: none
 	Half              bool      // queries and weights rounded to bfloat16: see HalfAttention
 	Codes             bool      // queries and weights as whole numbers that codes are multiplied by: see CodeAttention
+	Columns           bool      // scores are added up column by column where that is faster; all rows of a sequence have it or none
 	I16               bool      // queries and weights as whole numbers, as CacheI16 keeps keys and values: see attn_i16.go
 	lo, hi            []int     // what a row sees
 	q                 []float32 // [rows·Heads][pad16(KDim)]; with Half or I16 the first half of them, twice as many, with Codes the parts of query
@@ -175,7 +176,11 @@ func (a *Attn) scores(w *AttnSpace, k, v *Rows, at, from, to, q0, n int) {
 		return
 	}
 	pad := pad16(a.KDim)
-	if q := a.q[q0*pad:][:n*pad]; !w.scoreAsm(q, k, v, at, from, to, n) {
+	q := a.q[q0*pad:][:n*pad]
+	if a.Columns && w.columnScoresAsm(q, k, at, from, to, n) {
+		return
+	}
+	if !w.scoreAsm(q, k, v, at, from, to, n) {
 		w.score(q, k, at, from, to, n)
 	}
 }

@@ -159,10 +159,11 @@ func (a *Attn) valueAsm(w *AttnSpace, v *Rows, next []byte, at, from, to, t, r0,
 			x.values(a.acc[q*pad:], w.s[(q-q0)*AttnTile:], w.v, n, pad, lo, hi)
 		}
 	}
-	most := limits().values
 	if whole {
-		most = n
+		add(q0, n, from, to)
+		return true
 	}
+	most := limits().values
 	for q := q0; q < q0+n; q += most {
 		end := min(q+most, q0+n)
 		lo, _ := bounds(end - 1)

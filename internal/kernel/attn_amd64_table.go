@@ -690,6 +690,41 @@ func attnHalfProducts5x2AVX512(x *halfArgs)
 //go:noescape
 func attnHalfProducts6x2AVX512(x *halfArgs)
 
+func callFloatProducts(rows int, x *halfArgs) {
+	switch rows {
+	case 1:
+		attnFloatProducts1AVX512(x)
+	case 2:
+		attnFloatProducts2AVX512(x)
+	case 3:
+		attnFloatProducts3AVX512(x)
+	case 4:
+		attnFloatProducts4AVX512(x)
+	case 5:
+		attnFloatProducts5AVX512(x)
+	case 6:
+		attnFloatProducts6AVX512(x)
+	}
+}
+
+//go:noescape
+func attnFloatProducts1AVX512(x *halfArgs)
+
+//go:noescape
+func attnFloatProducts2AVX512(x *halfArgs)
+
+//go:noescape
+func attnFloatProducts3AVX512(x *halfArgs)
+
+//go:noescape
+func attnFloatProducts4AVX512(x *halfArgs)
+
+//go:noescape
+func attnFloatProducts5AVX512(x *halfArgs)
+
+//go:noescape
+func attnFloatProducts6AVX512(x *halfArgs)
+
 func callHalfScoreRows(rows int, x *halfArgs) {
 	switch rows {
 	case 1:
@@ -741,7 +776,7 @@ func attnHalfValueRows3AVX512(x *halfArgs)
 func attnHalfValueRows4AVX512(x *halfArgs)
 
 //go:noescape
-func attnHalfKeysAVX512(x *halfArgs)
+func attnTurnAVX512(x *halfArgs)
 
 //go:noescape
 func attnHalfValues4AVX512(x *halfArgs)

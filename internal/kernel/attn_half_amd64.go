@@ -35,8 +35,7 @@ func (w *AttnSpace) halfScoresAsm(q []uint16, k, v *Rows, at, from, to, n int) b
 		w.halfScoreRows(q, k, v, at, from/16, (to+15)/16, n)
 		return true
 	}
-	w.k = growAligned(w.k, AttnTile*k.Width/2)
-	w.halfKeys(k, at, from/16, (to+15)/16)
+	w.turn(k, at, from/16, (to+15)/16)
 	x := halfArgs{lines: ptr(w.k), xStride: 2 * k.Width, sumStride: 4 * AttnTile, pairs: k.Width / 2}
 	x.fetch(v.Data[(at+from)*v.Stride:], (to-from)*v.Stride)
 	x.products(q, w.s, n, AttnTile)
@@ -55,23 +54,26 @@ func (w *AttnSpace) halfScoreRows(q []uint16, k, v *Rows, at, from, to, n int) {
 	}
 }
 
-// halfKeys makes the lines of some blocks of 16 keys.
-func (w *AttnSpace) halfKeys(k *Rows, at, from, to int) {
-	x := halfArgs{pairs: k.Width / 2}
+// turn makes the lines of some blocks of 16 keys: of a word of each, which is a pair of bfloat16 numbers or a float32 one.
+func (w *AttnSpace) turn(k *Rows, at, from, to int) {
+	words := k.RowBytes() / 4
+	wide := pad16(words) // they are read sixteen at a time
+	w.k = growAligned(w.k, AttnTile*wide)
+	x := halfArgs{pairs: words}
 	block := func(rows []byte, stride, from, n int) {
 		x.rows, x.lines, x.rowStride, x.groups = unsafe.Pointer(&rows[0]), f32ptr(w.k, 16*from), stride, n
-		attnHalfKeysAVX512(&x)
+		attnTurnAVX512(&x)
 	}
-	if last := k.Data[(at+16*to-16)*k.Stride:]; len(last) < 15*k.Stride+k.RowBytes() { // it ends in the block
+	if last := k.Data[(at+16*to-16)*k.Stride:]; len(last) < 15*k.Stride+4*wide { // it ends in the block
 		to--
-		w.row = growAligned(w.row, 16*k.Width/2)
-		rows := FloatRows(w.row, k.Width/2, 0).Data
+		w.row = growAligned(w.row, 16*wide)
+		rows := FloatRows(w.row, wide, 0).Data
 		for i := range 16 {
 			if i*k.Stride+k.RowBytes() <= len(last) {
-				copy(rows[i*k.RowBytes():], last[i*k.Stride:][:k.RowBytes()])
+				copy(rows[i*4*wide:], last[i*k.Stride:][:k.RowBytes()])
 			}
 		}
-		block(rows, k.RowBytes(), to, 1)
+		block(rows, 4*wide, to, 1)
 	}
 	if from < to {
 		block(k.Data[(at+16*from)*k.Stride:], k.Stride, from, to-from)

@@ -19,7 +19,7 @@ type attnCase struct {
 	lo, hi         []int // what a row sees
 	cap            float32
 	half, codes    bool
-	i16            bool
+	i16, columns   bool
 }
 
 // randomAttn has the last rows see all before them and themselves.
@@ -85,7 +85,7 @@ func (r Rows) from(row int) Rows {
 }
 
 func (c attnCase) attn() *Attn {
-	a := &Attn{Heads: c.heads, KDim: c.k.Width, VDim: c.v.Width, Scale: 0.2, Cap: c.cap, Half: c.half, Codes: c.codes, I16: c.i16}
+	a := &Attn{Heads: c.heads, KDim: c.k.Width, VDim: c.v.Width, Scale: 0.2, Cap: c.cap, Half: c.half, Codes: c.codes, I16: c.i16, Columns: c.columns}
 	a.Reset(c.rows)
 	n := c.heads * c.k.Width
 	for i := range c.rows {
@@ -188,6 +188,8 @@ func TestAttend(t *testing.T) {
 					for _, n := range []int{1, 15, 63, 64, 65, 200} {
 						c := randomAttn(r, typ, n, min(n, 1+r.IntN(9)), 1+i%4, dims[0], dims[1])
 						c.check(t)
+						c.columns = typ == CacheF32
+						c.check(t)
 						c.cap = 1.5
 						c.window(1 + r.IntN(n)).check(t)
 					}
@@ -205,6 +207,9 @@ func TestAttendRows(t *testing.T) {
 		for rows := 1; rows <= 26; rows++ {
 			randomAttn(r, CacheBF16, 90, rows, 1, 32, 32).check(t)
 			randomAttn(r, CacheQ8, 70, rows, 3, 32, 32).window(40).check(t)
+			c := randomAttn(r, CacheF32, 90, rows, 1, 40, 32)
+			c.columns = true
+			c.check(t)
 		}
 		c := randomAttn(r, CacheBF16, 70, 2, 9, 576, 512)
 		c.v = c.k
@@ -325,9 +330,9 @@ func TestI16AttentionIsGeneric(t *testing.T) {
 func TestUnseenIsNothing(t *testing.T) {
 	eachImplementation(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(26, 1))
-		for i, typ := range append(cacheTypes, CacheBF16, CacheQ8, CacheI16) {
+		for i, typ := range append(cacheTypes, CacheBF16, CacheQ8, CacheI16, CacheF32) {
 			c := randomAttn(r, typ, 140, 13, 2, 64, 64).window(70)
-			c.half, c.codes, c.i16 = i == len(cacheTypes), i == len(cacheTypes)+1, i == len(cacheTypes)+2
+			c.half, c.codes, c.i16, c.columns = i == len(cacheTypes), i == len(cacheTypes)+1, i == len(cacheTypes)+2, i == len(cacheTypes)+3
 			want := c.run()
 			bad := randomFloats(r, 64)
 			for i := range bad {

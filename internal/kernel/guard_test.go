@@ -114,6 +114,7 @@ func guardVectors(t *testing.T, front bool) {
 			Axpy(y, x, 2)
 			Add(y, y, w)
 			SiLUMul(y, y, x)
+			Swish(y, y, 1, 1)
 			RMSNorm(y, y, w, 1e-5)
 			RoPE(y, x[:n], w[:n], n, false)
 			ToBF16(h, y)
@@ -151,14 +152,14 @@ func guardDelta(t *testing.T, front bool) {
 
 func guardAttention(t *testing.T, front bool) {
 	r := rand.New(rand.NewPCG(33, 1))
-	for _, typ := range append(cacheTypes, CacheI16) {
+	for i, typ := range append(cacheTypes, CacheI16, CacheF32) {
 		for _, n := range []int{1, 3, 64, 101} {
 			for _, dims := range [][2]int{{40, 48}, {64, 32}, {128, 64}} {
 				if typ == CacheI16 && !(i16Width(dims[0]) && i16Width(dims[1])) {
 					continue
 				}
 				c := randomAttn(r, typ, n, min(n, 5), 2, dims[0], dims[1])
-				c.codes, c.i16 = codeRows(&c.k) && codeRows(&c.v), typ == CacheI16
+				c.codes, c.i16, c.columns = codeRows(&c.k) && codeRows(&c.v), typ == CacheI16, i > len(cacheTypes)
 				want := c.run()
 				c.q, c.k, c.v = guardedCopy(t, c.q, front), c.k.guarded(t, n, front), c.v.guarded(t, n, front)
 				equal(t, typ.String(), c.run(), want)

@@ -110,6 +110,14 @@ func (m *Matrix) mul(y []float32, ldy int, a *Acts, r0, r1, p0, p1 int) {
 	if full <= p0 {
 		return
 	}
+	if n := m.blocked(a.prec, r1-r0); n > 0 {
+		p := p0 + (full-p0)/blockPanels*blockPanels
+		m.blocks(y, ldy, a, r0, r0+n, p0, p-p0)
+		if p < full {
+			m.tiles(y[(p-p0)*PanelRows:], ldy, a, r0, r0+n, p, full-p)
+		}
+		r0 += n
+	}
 	mid, step := r0, full-p0
 	if a.prec != Outliers || r0%a.lists.tile == 0 {
 		mid += m.many(a.codes(), r1-r0)

@@ -12,6 +12,11 @@ func mulTile(_ Format, _ Precision, n int) (routine, int) { return 0, n }
 
 func callMul(routine, *mulArgs) {}
 
+// HasSwish reports a routine for Swish, without which a table is faster.
+func HasSwish() bool { return false }
+
+func swishAsm(_, _ []float32, _, _ float64) {}
+
 func hasHalf() bool { return false }
 
 func hasWide(Format, Precision) bool { return false }

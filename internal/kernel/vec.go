@@ -116,6 +116,23 @@ func SiLUMul(dst, gate, up []float32) {
 	}
 }
 
+// Swish writes dst = x/(1 + exp(-(a·x + b·x³))), in float64 and rounded once: with b = 0 silu of a·x, and gelu by tanh is one, too.
+// Neither a nor b is negative, and a not 0.
+func Swish(dst, x []float32, a, b float64) {
+	same(len(dst), len(x), len(x))
+	if HasSwish() && len(dst) > 0 {
+		swishAsm(dst, x, a, b)
+		return
+	}
+	for i, v := range x {
+		x := float64(v)
+		dst[i] = float32(x / (1 + math.Exp(-x*(a+b*min(x*x, swishMost)))))
+	}
+}
+
+// swishMost is a square of x from which on dst is x or 0.
+const swishMost = 700
+
 // ExpSum writes dst = exp(x - off) and returns the sum of dst.
 func ExpSum(dst, x []float32, off float32) float32 {
 	same(len(dst), len(x), len(x))

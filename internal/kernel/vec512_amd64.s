@@ -161,6 +161,87 @@ done:
 	VZEROUPPER
 	RET
 
+DATA swish512<>+0(SB)/8, $0x3ff71547652b82fe // log2e
+DATA swish512<>+8(SB)/8, $0x3fe62e42fefa39ef // ln2
+DATA swish512<>+16(SB)/8, $0x4085e00000000000 // largest
+DATA swish512<>+24(SB)/8, $0xc085e00000000000 // smallest
+DATA swish512<>+32(SB)/8, $0x3ff0000000000000 // one
+DATA swish512<>+40(SB)/8, $0x3fe0000000000000 // 1/2!
+DATA swish512<>+48(SB)/8, $0x3fc5555555555555 // 1/3!
+DATA swish512<>+56(SB)/8, $0x3fa5555555555555 // 1/4!
+DATA swish512<>+64(SB)/8, $0x3f81111111111111 // 1/5!
+DATA swish512<>+72(SB)/8, $0x3f56c16c16c16c17 // 1/6!
+DATA swish512<>+80(SB)/8, $0x3f2a01a01a01a01a // 1/7!
+GLOBL swish512<>(SB), RODATA|NOPTR, $88
+
+// SWISH makes x/(1+exp(u)) of the float64 numbers of Z0, where u is -(a·x+b·x³), and leaves it in Y0 as float32. exp(u) is 2 to a
+// whole number times a polynomial, to 5e-9.
+#define SWISH \
+	VMULPD       Z0, Z0, Z1        \
+	VMINPD       Z1, Z20, Z1       \ // more makes no difference, and 0 times it is 0
+	VMOVAPD      Z16, Z2           \
+	VFMADD231PD  Z1, Z17, Z2       \
+	VMULPD       Z0, Z2, Z2        \
+	VMINPD       Z2, Z20, Z2       \ // a NaN stays
+	VMAXPD       Z2, Z21, Z2       \
+	VMULPD       Z18, Z2, Z3       \
+	VRNDSCALEPD  $0, Z3, Z3        \
+	VFNMADD231PD Z19, Z3, Z2       \
+	VMOVAPD      Z28, Z4           \
+	VFMADD213PD  Z27, Z2, Z4       \
+	VFMADD213PD  Z26, Z2, Z4       \
+	VFMADD213PD  Z25, Z2, Z4       \
+	VFMADD213PD  Z24, Z2, Z4       \
+	VFMADD213PD  Z23, Z2, Z4       \
+	VFMADD213PD  Z22, Z2, Z4       \
+	VFMADD213PD  Z22, Z2, Z4       \
+	VSCALEFPD    Z3, Z4, Z4        \
+	VADDPD       Z22, Z4, Z4       \
+	VDIVPD       Z4, Z0, Z0        \
+	VCVTPD2PS    Z0, Y0
+
+// func swishAVX512(dst, x unsafe.Pointer, n int, a, b float64)
+TEXT ·swishAVX512(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), DI
+	MOVQ         x+8(FP), SI
+	MOVQ         n+16(FP), CX
+	VBROADCASTSD a+24(FP), Z0
+	VBROADCASTSD b+32(FP), Z1
+	VPXORQ       Z2, Z2, Z2
+	VSUBPD       Z0, Z2, Z16
+	VSUBPD       Z1, Z2, Z17
+	VBROADCASTSD swish512<>+0(SB), Z18
+	VBROADCASTSD swish512<>+8(SB), Z19
+	VBROADCASTSD swish512<>+16(SB), Z20
+	VBROADCASTSD swish512<>+24(SB), Z21
+	VBROADCASTSD swish512<>+32(SB), Z22
+	VBROADCASTSD swish512<>+40(SB), Z23
+	VBROADCASTSD swish512<>+48(SB), Z24
+	VBROADCASTSD swish512<>+56(SB), Z25
+	VBROADCASTSD swish512<>+64(SB), Z26
+	VBROADCASTSD swish512<>+72(SB), Z27
+	VBROADCASTSD swish512<>+80(SB), Z28
+	SUBQ         $8, CX
+	JLT          rest
+loop:
+	VCVTPS2PD (SI), Z0
+	SWISH
+	VMOVUPS   Y0, (DI)
+	ADDQ      $32, SI
+	ADDQ      $32, DI
+	SUBQ      $8, CX
+	JGE       loop
+rest:
+	ADDQ $8, CX
+	JZ   done
+	MASK
+	VCVTPS2PD.Z (SI), K1, Z0
+	SWISH
+	VMOVUPS     Y0, K1, (DI)
+done:
+	VZEROUPPER
+	RET
+
 DATA quantize512<>+0(SB)/4, $0x7fffffff // all but the sign
 DATA quantize512<>+4(SB)/4, $0x42fe0000 // 127
 DATA quantize512<>+8(SB)/4, $0x0da24260 // 1e-30

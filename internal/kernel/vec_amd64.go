@@ -52,6 +52,9 @@ func dotAVX512(a, b unsafe.Pointer, n int) float32
 func siluMulAVX512(dst, gate, up unsafe.Pointer, n int)
 
 //go:noescape
+func swishAVX512(dst, x unsafe.Pointer, n int, a, b float64)
+
+//go:noescape
 func quantizeAVX512(q, scale, sum, offset, x unsafe.Pointer, groups, group int)
 
 func ptr[T any](s []T) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(s)) }
@@ -167,6 +170,11 @@ func siluMulAsm(dst, gate, up []float32) bool {
 	}
 	return true
 }
+
+// HasSwish reports a routine for Swish, without which a table is faster.
+func HasSwish() bool { return useAVX512 }
+
+func swishAsm(dst, x []float32, a, b float64) { swishAVX512(ptr(dst), ptr(x), len(dst), a, b) }
 
 func expSumAsm(dst, x []float32, off float32) (float32, bool) {
 	if !useAVX2 {

@@ -179,3 +179,8 @@ func readAsm(b []byte) bool {
 	readNEON(ptr(b), len(b))
 	return true
 }
+
+// HasSwish reports a routine for Swish, without which a table is faster.
+func HasSwish() bool { return false }
+
+func swishAsm(_, _ []float32, _, _ float64) {}

@@ -43,6 +43,7 @@ func TestElementwise(t *testing.T) {
 		"mul":     {func(d, a, b []float32) { Mul(d, a, b) }, func(a, b, _ float64) float64 { return a * b }, 0.5},
 		"sigmoid": {func(d, a, b []float32) { SigmoidMul(d, a, b) }, func(a, b, _ float64) float64 { return b / (1 + math.Exp(-a)) }, 4},
 		"silu":    {func(d, a, b []float32) { SiLUMul(d, a, b) }, func(a, b, _ float64) float64 { return a / (1 + math.Exp(-a)) * b }, 8},
+		"swish":   {func(d, a, _ []float32) { Swish(d, a, 1.5, 0.1) }, func(a, _, _ float64) float64 { return a / (1 + math.Exp(-1.5*a-0.1*a*a*a)) }, 0.55},
 		"exp":     {func(d, a, _ []float32) { ExpSum(d, a, 0.5) }, func(a, _, _ float64) float64 { return math.Exp(float64(float32(a) - 0.5)) }, 4},
 		"axpy":    {func(d, a, _ []float32) { Axpy(d, a, 1.25) }, func(a, _, old float64) float64 { return old + 1.25*a }, 4},
 	}

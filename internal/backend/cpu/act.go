@@ -14,7 +14,14 @@ func activate(kind backend.ActKind, a float32, y, x []float32) {
 		gelu(kind, &normalTable, y, x)
 		return
 	case backend.GeluTanh:
-		gelu(kind, &nearNormalTable, y, x)
+		if kernel.HasSwish() {
+			kernel.Swish(y, x, nearNormalA, nearNormalB)
+		} else {
+			gelu(kind, &nearNormalTable, y, x)
+		}
+		return
+	case backend.QuickGelu:
+		kernel.Swish(y, x, 1.702, 0)
 		return
 	}
 	for i, v := range x {
@@ -50,7 +57,7 @@ func act(kind backend.ActKind, a, x float64) float64 {
 	case backend.SiLU:
 		return x / (1 + math.Exp(-x))
 	case backend.GeluTanh:
-		return 0.5 * x * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x)))
+		return x / (1 + math.Exp(-nearNormalA*x-nearNormalB*x*x*x))
 	case backend.GeluErf:
 		return 0.5 * x * (1 + math.Erf(x/math.Sqrt2))
 	case backend.QuickGelu:
@@ -115,13 +122,18 @@ var normalTable = func() (t stepped) {
 	return t
 }()
 
-// nearNormalTable holds what GeluTanh has in the place of Φ.
+// What GeluTanh has in the place of Φ is the logistic function of nearNormalA·x + nearNormalB·x³.
+var (
+	nearNormalA = 2 * math.Sqrt(2/math.Pi)
+	nearNormalB = 0.044715 * nearNormalA
+)
+
+// nearNormalTable holds it.
 var nearNormalTable = func() (t stepped) {
 	for i := range t {
 		x := float64(i)/normalSteps + normalFrom
-		u := 2 * math.Sqrt(2/math.Pi) * (x + 0.044715*x*x*x)
-		s := 1 / (1 + math.Exp(-u))
-		t[i] = [2]float64{s, s * (1 - s) * 2 * math.Sqrt(2/math.Pi) * (1 + 3*0.044715*x*x) / normalSteps}
+		s := 1 / (1 + math.Exp(-nearNormalA*x-nearNormalB*x*x*x))
+		t[i] = [2]float64{s, s * (1 - s) * (nearNormalA + 3*nearNormalB*x*x) / normalSteps}
 	}
 	return t
 }()

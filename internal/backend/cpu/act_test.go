@@ -5,16 +5,27 @@ import (
 	"testing"
 
 	"hearth/internal/backend"
+	"hearth/internal/kernel"
 )
 
-// TestGelu compares the tables with the formulas, ends and beyond included.
+// TestGelu compares tables and routines with the formulas, ends and beyond included.
 func TestGelu(t *testing.T) {
-	t.Run("erf", func(t *testing.T) {
-		testGelu(t, backend.GeluErf, func(x float64) float64 { return 0.5 * x * (1 + math.Erf(x/math.Sqrt2)) })
-	})
-	t.Run("tanh", func(t *testing.T) {
-		testGelu(t, backend.GeluTanh, func(x float64) float64 { return x / (1 + math.Exp(-2*math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x))) })
-	})
+	before := kernel.Current()
+	defer func() { _ = kernel.Use(before) }()
+	for _, name := range []string{"generic", before} {
+		if err := kernel.Use(name); err != nil {
+			t.Fatal(err)
+		}
+		t.Run(name+" erf", func(t *testing.T) {
+			testGelu(t, backend.GeluErf, func(x float64) float64 { return 0.5 * x * (1 + math.Erf(x/math.Sqrt2)) })
+		})
+		t.Run(name+" tanh", func(t *testing.T) {
+			testGelu(t, backend.GeluTanh, func(x float64) float64 { return x / (1 + math.Exp(-2*math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x))) })
+		})
+		t.Run(name+" quick", func(t *testing.T) {
+			testGelu(t, backend.QuickGelu, func(x float64) float64 { return x / (1 + math.Exp(-1.702*x)) })
+		})
+	}
 }
 
 func testGelu(t *testing.T, kind backend.ActKind, formula func(float64) float64) {

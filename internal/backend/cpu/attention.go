@@ -147,8 +147,11 @@ func (j *attnJob) atOnce(items int) int {
 func (j *attnJob) tile() {
 	rows, spec := j.q.rows, j.spec
 	queries := blockQueries
-	if j.half || j.codes || j.i16 {
+	switch {
+	case j.half || j.codes || j.i16:
 		queries *= 2 // their products take half as long, reading the tile does not
+	case j.layer == nil:
+		queries *= 4 // it takes longer to read: see kernel.Attn.Columns
 	}
 	most := min(queries, blockNumbers/(spec.KDim+spec.VDim)) * spec.KVHeads / spec.Heads
 	if size := j.s.pool.size; size > 1 {
@@ -277,7 +280,7 @@ func (j *attnJob) keys(sp *backend.Span, p, head int) []byte {
 // ask gives a the queries of a block and key head.
 func (j *attnJob) ask(a *kernel.Attn, b attnBlock, head int) {
 	a.Heads, a.KDim, a.VDim = j.spec.Heads/j.spec.KVHeads, j.spec.KDim, j.spec.VDim
-	a.Scale, a.Cap, a.Half, a.Codes, a.I16 = j.spec.Scale, j.spec.Cap, j.half, j.codes, j.i16
+	a.Scale, a.Cap, a.Half, a.Codes, a.I16, a.Columns = j.spec.Scale, j.spec.Cap, j.half, j.codes, j.i16, j.layer == nil
 	a.Reset(b.rows)
 	cols := a.Heads * a.KDim
 	for r := range b.rows {

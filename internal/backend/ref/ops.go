@@ -174,7 +174,7 @@ func act(kind B.ActKind, a float32, x float64) float64 {
 	case B.SiLU:
 		return x / (1 + math.Exp(-x))
 	case B.GeluTanh:
-		return 0.5 * x * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x)))
+		return x / (1 + math.Exp(-2*math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x))) // 1 + tanh would lose digits far below 0
 	case B.GeluErf:
 		return 0.5 * x * (1 + math.Erf(x/math.Sqrt2))
 	case B.QuickGelu:

@@ -1,6 +1,6 @@
 // Command _asm writes the product routines for AVX2, ../mul_amd64.s and ../planes_amd64.s, for AVX-VNNI, ../avxvnni_amd64.s, and
-// for AVX-512, ../mul512_amd64.s and ../planes512_amd64.s, with ../mul_amd64_table.go, the switch that reaches them, and
-// ../pack_amd64.s, what packs weights. Run it with: go run -C internal/kernel/_asm .
+// for AVX-512, ../mul512_amd64.s, ../planes512_amd64.s and ../mul_blocks_amd64.s, with ../mul_amd64_table.go, the switch that
+// reaches them, and ../pack_amd64.s, what packs weights. Run it with: go run -C internal/kernel/_asm .
 package main
 
 import (
@@ -22,6 +22,7 @@ func main() {
 	write("../avxvnni_amd64.s", products(all, routine.vex))
 	write("../mul512_amd64.s", products(all, func(r routine) bool { return r.width == 64 && !planes(r) }))
 	write("../planes512_amd64.s", products(all, func(r routine) bool { return r.width == 64 && planes(r) }))
+	write("../mul_blocks_amd64.s", blocks512())
 	write("../pack_amd64.s", pack())
 	table, err := format.Source(goTable(all))
 	if err != nil {

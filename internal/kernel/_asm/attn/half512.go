@@ -35,11 +35,16 @@ func (a *asm) half512() {
 	a.halfConstants()
 	for _, columns := range []int{halfColumns, halfColumns / 2} {
 		for rows := 1; rows <= halfRows; rows++ {
-			a.halfProducts(rows, columns)
+			a.products(fmt.Sprintf("attnHalfProducts%dx%dAVX512", rows, columns), rows, columns, a.dot)
 		}
 		a.halfValues(columns)
 	}
-	a.halfKeys()
+	a.turn()
+	for rows := 1; rows <= halfRows; rows++ {
+		a.products(fmt.Sprintf("attnFloatProducts%dAVX512", rows), rows, halfColumns, func(line, x, sum int) {
+			a.o("VFMADD231PS Z%d, Z%d, Z%d", x, line, sum)
+		})
+	}
 	for rows := 1; rows <= halfQueries; rows++ {
 		a.halfScoreRows(rows)
 		a.halfValueRows(rows)
@@ -87,9 +92,10 @@ func (a *asm) halfConstants() {
 	a.WriteString("\n")
 }
 
-// halfProducts: sums of some rows, those that are there or zeros, and the products of their pairs with those of as many lines.
-func (a *asm) halfProducts(rows, columns int) {
-	a.text(fmt.Sprintf("attnHalfProducts%dx%dAVX512", rows, columns), "halfArgs")
+// products: sums of some rows, those that are there or zeros, and the products of their words, pairs of numbers or floats, with as
+// many lines, which add makes.
+func (a *asm) products(name string, rows, columns int, add func(line, x, sum int)) {
+	a.text(name, "halfArgs")
 	a.o("MOVQ halfArgs_x(AX), SI")
 	a.o("MOVQ halfArgs_sums(AX), DI")
 	a.o("MOVQ halfArgs_xStride(AX), R8")
@@ -126,7 +132,7 @@ func (a *asm) halfProducts(rows, columns int) {
 		x := 28 + r%4
 		a.o("VPBROADCASTD (R9)%s, Z%d", []string{"", "(R8*1)", "(R8*2)", "(R12*1)", "(R8*4)", "(R14*1)"}[r], x)
 		for i := range columns {
-			a.dot(24+i, x, columns*r+i)
+			add(24+i, x, columns*r+i)
 		}
 	}
 	a.o("PREFETCHT1 (R13)")
@@ -148,9 +154,10 @@ func (a *asm) halfProducts(rows, columns int) {
 	a.end()
 }
 
-// halfKeys turns blocks of 16 rows into lines of a pair of columns of each, a block's a vector beside the last one's.
-func (a *asm) halfKeys() {
-	a.text("attnHalfKeysAVX512", "halfArgs")
+// turn makes of blocks of 16 rows lines of a word of each, a block's a vector beside the last one's. It reads sixteen words at a
+// time.
+func (a *asm) turn() {
+	a.text("attnTurnAVX512", "halfArgs")
 	a.o("MOVQ halfArgs_rows(AX), SI")
 	a.o("MOVQ halfArgs_lines(AX), DI")
 	a.o("MOVQ halfArgs_rowStride(AX), R8")
@@ -176,7 +183,7 @@ func (a *asm) halfKeys() {
 	}
 	a.o("ADDQ $%d, DX", 256*16)
 	a.o("SUBQ $16, CX")
-	a.o("JNZ columns")
+	a.o("JGT columns")
 	a.o("LEAQ (SI)(R8*8), SI")
 	a.o("LEAQ (SI)(R8*8), SI")
 	a.o("ADDQ $64, DI")

@@ -45,10 +45,11 @@ func halfTable(b *bytes.Buffer) {
 	fmt.Fprintf(b, "\n// What the routines on bfloat16 numbers take together at most: rows of sums, and queries of rows as they are stored.\nconst halfTogether, halfQueries = %d, %d\n", halfRows, halfQueries)
 	rowsOf(b, "halfArgs", "HalfProducts4", "attnHalfProducts%dx4AVX512", halfRows)
 	rowsOf(b, "halfArgs", "HalfProducts2", "attnHalfProducts%dx2AVX512", halfRows)
+	rowsOf(b, "halfArgs", "FloatProducts", "attnFloatProducts%dAVX512", halfRows)
 	rowsOf(b, "halfArgs", "HalfScoreRows", "attnHalfScoreRows%dAVX512", halfQueries)
 	rowsOf(b, "halfArgs", "HalfValueRows", "attnHalfValueRows%dAVX512", halfQueries)
-	for _, name := range []string{"Keys", "Values4", "Values2", "Softmax1", "Softmax2", "Softmax4"} {
-		fmt.Fprintf(b, "\n//go:noescape\nfunc attnHalf%sAVX512(x *halfArgs)\n", name)
+	for _, name := range []string{"Turn", "HalfValues4", "HalfValues2", "HalfSoftmax1", "HalfSoftmax2", "HalfSoftmax4"} {
+		fmt.Fprintf(b, "\n//go:noescape\nfunc attn%sAVX512(x *halfArgs)\n", name)
 	}
 }
 
