@@ -245,12 +245,10 @@ func (e *Engine) ready(q *sequence) bool {
 func (e *Engine) draft(items []sched.Item, prompts bool) {
 	s := &e.spec
 	s.options, s.items = s.options[:0], s.items[:0]
-	rows := 0
 	for i := range items {
 		q := e.seqs[items[i].Seq.ID]
 		most := min(items[i].Drafts, s.most)
 		items[i].Drafts = 0
-		rows += items[i].Tokens
 		if q.drafter == nil {
 			continue
 		}
@@ -279,7 +277,7 @@ func (e *Engine) draft(items []sched.Item, prompts bool) {
 	} else if prompts {
 		spec.ChooseSure(s.options, mostBeside)
 	} else {
-		s.costs.Choose(s.options, rows)
+		s.costs.Choose(s.options, len(items))
 	}
 	for k, i := range s.items {
 		items[i].Drafts = s.options[k].Take
@@ -338,10 +336,10 @@ func (e *Engine) learn(p sched.Plan, out []result) {
 	if !s.on {
 		return
 	}
-	rows, decodes := 0, len(p.Items) > 0
+	drafts, decodes := 0, len(p.Items) > 0
 	for i := range p.Items {
 		it, r := &p.Items[i], &out[i]
-		rows += it.Tokens + it.Drafts
+		drafts += it.Drafts
 		decodes = decodes && it.Decode && !it.First && it.Tokens == 1 && r.err == nil
 		d := r.seq.drafter
 		if d == nil || len(d.draft) == 0 || len(r.tokens) == 0 {
@@ -358,11 +356,11 @@ func (e *Engine) learn(p sched.Plan, out []result) {
 		d.draft = d.draft[:0]
 		r.seq.stream.drafted(it.Drafts, r.kept)
 	}
-	if drafts := rows - len(p.Items); decodes {
+	if decodes {
 		if drafts > 0 {
 			s.stats.Steps++
 		}
-		s.costs.Observe(rows, float64(e.took.Microseconds()))
+		s.costs.Observe(len(p.Items), drafts, float64(e.took.Microseconds()))
 	}
 }
 

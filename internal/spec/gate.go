@@ -2,63 +2,125 @@ package spec
 
 import "math"
 
-// Costs is what steps of so many rows take, learned from steps that ran anyway. It knows ratios: what all steps have in common,
-// as the depth of their sequences, is in scale. Until steps of some rows have run, they are guessed from those that are nearest.
+// Costs is what drafts add to steps of so many sequences, learned from steps that ran anyway. It knows ratios: what all steps have
+// in common, as the speed that the machine has just now, is in scale. What has not been seen is guessed from what is nearest.
 type Costs struct {
-	scale float64 // microseconds per unit of rel
-	rel   [mostRows + 1]float64
-	since int // steps with drafts since one without
-	dear  int // steps whose likely drafts were not run since one was
+	scale  float64 // microseconds per unit of plain
+	groups [mostSequences + 1]group
+	since  int // steps with drafts since one without
+	dear   int // steps whose likely drafts were not run since one was
 }
+
+// group is the steps of so many sequences.
+type group struct {
+	plain float64 // of a step without drafts; 0: none has been seen
+	seen  int     // of those
+	adds  [len(lengths)]slope
+}
+
+// slope is what each draft adds to a step, in such steps without.
+type slope struct {
+	each float64
+	seen int
+}
+
+// lengths are numbers of drafts in a step whose rows cost alike, up to each: products take a few rows while they wait for the weights
+// anyway, and more in groups.
+var lengths = [...]int{1, 2, 4, 7, 11, 15, 31, 63, math.MaxInt}
 
 const (
-	mostRows  = 96
-	guess     = 0.12 // of a step of one row, that each further row is taken for
-	follow    = 0.15 // how fast the scale follows a step,
-	followRow = 0.3  // and how fast its rows do
-	probe     = 48   // after so many steps with drafts one has none, which says what they are worth
-	near      = 0.5  // of that for steps of more rows
-	retry     = 128  // after so many steps whose likely drafts looked too dear one is run, which says whether they still are
-	likely    = 0.5
-	worth     = 1.03 // drafts have to bring so much more than none
+	mostSequences = 32 // that are told apart
+	mostRows      = 96
+	guess         = 0.12 // of a step of one sequence that each draft is taken for at first;
+	shared        = 0.5  // and so much of one for each sequence besides
+	follow        = 0.15 // how fast the scale follows steps,
+	followOwn     = 0.2  // and what is of steps of the same kind alone: of the first ones their mean counts
+	neighbours    = 0.5  // of that for the other lengths, while they have not been seen
+	step          = 1.3  // times that a step may seem to be off once there were a few: who is interrupted says nothing of drafts
+	probe         = 64   // after so many steps with drafts one has none, which says what they are worth
+	retry         = 128  // after so many steps whose likely drafts looked too dear one is run, which says whether they still are
+	likely        = 0.5
+	worth         = 1.03 // drafts have to bring so much more than none
 )
 
-// prior is a step of rows before anything is known, in steps of one row.
-func prior(rows int) float64 { return 1 + guess*float64(rows-1) }
-
-// Observe learns from a step that took some microseconds.
-func (c *Costs) Observe(rows int, took float64) {
-	if rows < 1 || rows > mostRows || took <= 0 {
-		return
+func length(drafts int) int {
+	i := 0
+	for drafts > lengths[i] {
+		i++
 	}
-	if c.scale == 0 {
-		c.scale, c.rel[rows] = took/prior(rows), prior(rows)
-		return
-	}
-	if c.rel[rows] == 0 {
-		was := c.Of(rows)
-		c.rel[rows] = was * min(max(took/(c.scale*was), 0.5), 4)
-		return
-	}
-	off := min(max(took/(c.scale*c.rel[rows]), 0.5), 2)
-	c.scale *= math.Pow(off, follow)
-	c.rel[rows] *= math.Pow(off, followRow)
-	for n := rows + 1; n <= mostRows; n++ {
-		c.rel[n] *= math.Pow(off, followRow*near)
-	}
+	return i
 }
 
-// Of is the cost of a step, in a unit that steps of all rows share.
-func (c *Costs) Of(rows int) float64 {
-	n := min(rows, mostRows)
-	for d := range mostRows {
-		for _, m := range [...]int{n - d, n + d} {
-			if m > 0 && m <= mostRows && c.rel[m] > 0 {
-				return c.rel[m] * prior(rows) / prior(m)
+// group is that of so many sequences. One that is new has the slopes of the one that is nearest.
+func (c *Costs) group(sequences int) *group {
+	g := &c.groups[min(sequences, mostSequences)]
+	if g.adds[0].each > 0 {
+		return g
+	}
+	share := func(n int) float64 { return 1 / (1 + shared*float64(n-1)) }
+	for i := range g.adds {
+		g.adds[i].each = guess * share(sequences)
+	}
+	for d := 1; d < mostSequences; d++ {
+		for _, n := range [...]int{sequences - d, sequences + d} {
+			if n > 0 && n <= mostSequences && c.groups[n].plain > 0 {
+				for i := range g.adds {
+					g.adds[i].each = c.groups[n].adds[i].each * share(sequences) / share(n)
+				}
+				return g
 			}
 		}
 	}
-	return prior(rows)
+	return g
+}
+
+// Observe learns from a step of sequences that took some microseconds.
+func (c *Costs) Observe(sequences, drafts int, took float64) {
+	if sequences < 1 || took <= 0 {
+		return
+	}
+	if c.scale == 0 {
+		c.scale = took
+	}
+	g := c.group(sequences)
+	if g.plain == 0 {
+		if drafts == 0 {
+			g.plain, g.seen = took/c.scale, 1
+		}
+		return
+	}
+	a := &g.adds[length(drafts)]
+	seen := &g.seen
+	if drafts > 0 {
+		seen = &a.seen
+	}
+	*seen++
+	most := max(step, 4/float64(*seen+1))
+	off := min(max(took/(c.scale*g.plain*g.Of(drafts)), 1/most), most)
+	gain := max(followOwn, 1/(float64(*seen)+0.5))
+	c.scale *= math.Pow(off, follow)
+	if drafts == 0 {
+		g.plain *= math.Pow(off, gain)
+		return
+	}
+	was := a.each
+	a.each = max((g.Of(drafts)*math.Pow(off, gain)-1)/float64(drafts), least)
+	for i := range g.adds {
+		if b := &g.adds[i]; b != a {
+			b.each *= math.Pow(min(max(a.each/was, 0.5), 2), neighbours/float64(1+min(b.seen, 1)))
+		}
+	}
+}
+
+// least is what a draft adds at least.
+const least = 1e-3
+
+// Of is the cost of a step with drafts, in such steps without.
+func (g *group) Of(drafts int) float64 {
+	if drafts == 0 {
+		return 1
+	}
+	return 1 + g.adds[length(drafts)].each*float64(drafts)
 }
 
 // Belief is how likely drafts of a sequence are right, by how much of the text before them was alike. It knows that sequence
@@ -71,7 +133,7 @@ type Belief struct {
 var classes = [...]struct {
 	match int
 	right float64
-}{{3, 0.4}, {5, 0.5}, {8, 0.65}, {16, 0.8}, {math.MaxInt, 0.9}}
+}{{1, 0.3}, {2, 0.35}, {3, 0.4}, {5, 0.5}, {8, 0.65}, {16, 0.8}, {math.MaxInt, 0.9}}
 
 const (
 	believed = 3    // tokens that the first belief counts as
@@ -112,47 +174,48 @@ type Option struct {
 	next float64 // chance that the draft behind those is right with all before it
 }
 
-// Choose finds how many drafts of each sequence bring the most tokens for the time of a step of rows rows beside them. None is
-// one of the choices.
-func (c *Costs) Choose(options []Option, rows int) {
+// Choose finds how many drafts of each sequence bring the most tokens for the time of a step of so many sequences, some of which
+// have none. None is one of the choices.
+func (c *Costs) Choose(options []Option, sequences int) {
 	left := 0
 	for i := range options {
 		o := &options[i]
 		o.Take, o.next = 0, o.Belief.Of(o.Match)
 		left += o.Drafts
 	}
-	if c.since++; left == 0 || rows > mostRows || c.rel[rows] == 0 || c.since > probe {
+	g := c.group(sequences)
+	if c.since++; left == 0 || g.plain == 0 || c.since > probe {
 		c.since = 0 // a step without drafts is to be seen first
 		return
 	}
-	tokens, plain, best, at := float64(rows), float64(rows)/c.Of(rows), 0.0, 0
-	best = plain * worth
-	for n := 1; n <= left && rows+n <= mostRows; n++ {
+	left = min(left, mostRows-sequences)
+	tokens, best, at, first := float64(sequences), float64(sequences)*worth, 0, 0.0
+	for n := 1; n <= left; n++ {
 		o := likeliest(options)
+		first = max(first, o.next)
 		tokens += o.next
 		o.Take++
 		o.next *= o.Belief.Of(o.Match + o.Take)
-		if v := tokens / c.Of(rows+n); v > best {
+		if v := tokens / g.Of(n); v > best {
 			best, at = v, n
 		}
+	}
+	if at == 0 && first > likely {
+		c.dear++
+	}
+	if at > 0 || c.dear > retry {
+		at, c.dear = max(at, 1), 0
+	} else {
+		c.since = 0
 	}
 	for i := range options {
 		o := &options[i]
 		o.Take, o.next = 0, o.Belief.Of(o.Match)
 	}
-	if at == 0 && likeliest(options).next > likely {
-		c.dear++
-	}
-	if at > 0 || c.dear > retry {
-		at, c.dear = max(at, 1), 0
-	}
-	for range at {
+	for range min(at, left) {
 		o := likeliest(options)
 		o.Take++
 		o.next *= o.Belief.Of(o.Match + o.Take)
-	}
-	if at == 0 {
-		c.since = 0
 	}
 }
 

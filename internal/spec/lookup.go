@@ -4,6 +4,8 @@ package spec
 type Lookup struct {
 	own   Index
 	place Place // in own, where the text goes on as it does now
+	lost  int   // in own, where it went on otherwise than it did now, 0: nowhere lately;
+	since int   // and so many tokens ago
 	tail  [longestMatch]int32
 }
 
@@ -23,6 +25,36 @@ func NewLookup(prediction, prompt []int32, more int) *Lookup {
 // predicted is what the beginning of a prediction counts as: as if so many tokens before it were alike.
 const predicted = 8
 
+const (
+	trusted = 5  // tokens alike before a place whose text is looked for again
+	strayed = 12 // tokens after which it is not
+	around  = 24 // tokens on each side of it that are looked at
+)
+
+// resume is where a text that was copied may go on behind what was changed: where it is like the end, with fewer tokens than
+// elsewhere, the nearest of equals; at first behind the one token that was changed.
+func (l *Lookup) resume() (best Place) {
+	if l.lost == 0 {
+		return Place{}
+	}
+	expected := l.lost + l.since
+	if l.since == 1 && expected < l.own.n-1 {
+		best = Place{expected, 0}
+	}
+	for d := range around {
+		for _, at := range [...]int{expected + d, expected - d} {
+			m := 0
+			for m < min(longestMatch, at) && at < l.own.n && l.own.at(at-1-m) == l.own.at(l.own.n-1-m) {
+				m++
+			}
+			if m > best.Match {
+				best = Place{at, m}
+			}
+		}
+	}
+	return best
+}
+
 // Bytes is what it takes.
 func (l *Lookup) Bytes() int64 { return l.own.Bytes() }
 
@@ -37,7 +69,13 @@ func (l *Lookup) Append(ids ...int32) {
 		case l.place.At < l.own.n && l.own.at(l.place.At) == id:
 			l.place = Place{l.place.At + 1, min(l.place.Match+1, longestMatch)}
 		default:
+			if l.place.Match >= trusted {
+				l.lost, l.since = l.place.At, 0
+			}
 			l.place = Place{}
+		}
+		if l.since++; l.since > strayed {
+			l.lost = 0
 		}
 		l.own.Append(id)
 	}
@@ -49,6 +87,9 @@ func (l *Lookup) Draft(dst []int32, most int, history *History) ([]int32, int) {
 		if p := l.own.Match(); p.Match > l.place.Match || p.Match == l.place.Match && p.At > l.place.At {
 			l.place = p
 		}
+	}
+	if p := l.resume(); p.At > 0 && p.Match >= l.place.Match {
+		l.place = Place{p.At, max(p.Match, 1)}
 	}
 	if l.place.Match < longestMatch && history != nil {
 		n := min(l.own.n, longestMatch)

@@ -36,12 +36,8 @@ func check(t *testing.T, ids []int32) {
 		if p := x.Match(); p.Match != want || p.Match > 0 && !slices.Equal(text[p.At-p.Match:p.At], text[len(text)-p.Match:]) {
 			t.Fatalf("after %v: %v, want a match of %d", text, p, want)
 		}
-		draft, match := l.Draft(nil, 5, nil)
-		if match != want {
+		if _, match := l.Draft(nil, 5, nil); match < want { // more where a copy was taken up again
 			t.Fatalf("after %v: a match of %d, want %d", text, match, want)
-		}
-		if match > 0 && !slices.Contains(places(text, match), draft[0]) {
-			t.Fatalf("after %v: drafts %v, which never followed", text, draft)
 		}
 	}
 	if len(ids) > 8 {
@@ -50,16 +46,6 @@ func check(t *testing.T, ids []int32) {
 			t.Fatalf("%v in %v: %v, want a match of %d", tail, ids, p, want)
 		}
 	}
-}
-
-// places are the tokens that followed where so many tokens were like the end.
-func places(text []int32, match int) (ids []int32) {
-	for at := match; at < len(text); at++ {
-		if slices.Equal(text[at-match:at], text[len(text)-match:]) {
-			ids = append(ids, text[at])
-		}
-	}
-	return ids
 }
 
 // TestNaive: what is found is as long as what a search through the whole text finds.
@@ -91,7 +77,7 @@ func FuzzNaive(f *testing.F) {
 	})
 }
 
-// TestDraft: a circle goes on, a prediction is followed from its beginning, and an edit is left behind after three tokens.
+// TestDraft: a circle goes on, a prediction is followed from its beginning, and an edit is left behind at once.
 func TestDraft(t *testing.T) {
 	l := NewLookup(nil, []int32{9, 1, 2, 3, 1, 2, 3}, 0)
 	if ids, match := l.Draft(nil, 7, nil); match != 3 || !slices.Equal(ids, []int32{1, 2, 3, 1, 2, 3, 1}) {
@@ -101,13 +87,21 @@ func TestDraft(t *testing.T) {
 	if ids, match := l.Draft(nil, 3, nil); match != predicted || !slices.Equal(ids, []int32{10, 11, 12}) {
 		t.Error(ids, match)
 	}
-	l.Append(10, 11, 99)
-	if ids, match := l.Draft(nil, 3, nil); match != 0 {
-		t.Error(ids, match)
-	}
-	l.Append(13, 14, 15)
-	if ids, match := l.Draft(nil, 3, nil); match != 3 || !slices.Equal(ids, []int32{16, 17, 1}) {
-		t.Error(ids, match)
+	for _, tt := range []struct {
+		say, want []int32
+		match     int
+	}{
+		{[]int32{10, 11, 99}, []int32{13, 14, 15}, 1}, // one was changed, in all likelihood
+		{[]int32{98}, []int32{14, 15, 16}, 0},         // more of them
+		{[]int32{13}, []int32{14, 15, 16}, 1},         // and so it goes on
+		{[]int32{14, 15}, []int32{16, 17, 1}, 3},      // what is alike elsewhere is not longer
+		{[]int32{50, 15, 51, 16, 52}, nil, 0},         // something else
+		{slices.Repeat([]int32{60, 61}, 8), []int32{60, 61, 60}, 14},
+	} {
+		l.Append(tt.say...)
+		if ids, match := l.Draft(nil, 3, nil); match != tt.match || match > 0 && !slices.Equal(ids, tt.want) {
+			t.Errorf("after %v: %v %v", tt.say, ids, match)
+		}
 	}
 }
 
