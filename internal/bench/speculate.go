@@ -10,7 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"runtime/debug"
+	"runtime"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -317,7 +317,8 @@ func ceiling(costs []rowCost, batch int) float64 {
 	return round3(best)
 }
 
-// start starts both engines with the memory for all that is asked.
+// start starts both engines with the memory for all that is asked. The prompts of a batch run in one step, so that none decodes
+// beside those of others.
 func (s *speculateRun) start(all []text) error {
 	most := max(s.f.first, 1)
 	for _, t := range all {
@@ -330,7 +331,7 @@ func (s *speculateRun) start(all []text) error {
 	}
 	start := func(speculate bool) (*engine.Engine, error) {
 		return engine.New(engine.Config{Model: recordedModel{s.b.m.Generator}, Backend: s.r, KV: s.f.policy(), Vocab: s.b.m.Vocab, Budget: 2*bytes + 128<<20,
-			MaxContext: most, MaxSequences: max(slices.Max(s.f.batches), 8), PrefillChunk: benchChunk, Speculate: speculate})
+			MaxContext: most, MaxSequences: max(slices.Max(s.f.batches), 8), PrefillChunk: max(benchChunk, most*slices.Max(s.f.batches)), Speculate: speculate})
 	}
 	if s.plain, err = start(false); err != nil {
 		return err
@@ -365,9 +366,12 @@ func (s *speculateRun) measure(t *text, batch int) (*speculateTest, error) {
 	var plain, with, ratio, same []float64
 	steps := 0
 	for turn := range s.f.pairs + 1 {
-		prompts := s.load(t, batch)
+		prompts, right := s.load(t, batch), ""
 		a, b, c, err := s.turnOf(func(e *engine.Engine) (float64, error) {
 			speed, drafted, accepted, err := s.say(e, prompts, len(t.answer))
+			if e == s.with {
+				right = fmt.Sprintf("%d of %d right", accepted, drafted)
+			}
 			if turn > 0 && e == s.with {
 				test.Drafted, test.Accepted = test.Drafted+drafted, test.Accepted+accepted
 				steps += batch*(len(t.answer)-1) - accepted
@@ -377,7 +381,7 @@ func (s *speculateRun) measure(t *text, batch int) (*speculateTest, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.b.progress(fmt.Sprintf("%s, %d together, turn %d of %d: %.1f tok/s, %.1f with drafts, %.1f", t.name, batch, turn, s.f.pairs, a, b, c))
+		s.b.progress(fmt.Sprintf("%s, %d together, turn %d of %d: %.1f tok/s, %.1f with drafts (%s), %.1f", t.name, batch, turn, s.f.pairs, a, b, right, c))
 		if turn > 0 {
 			plain, with = append(plain, (a+c)/2), append(with, b)
 			ratio, same = append(ratio, 2*b/(a+c)), append(same, c/a)
@@ -412,7 +416,7 @@ func (s *speculateRun) load(t *text, batch int) [][]int32 {
 // say runs prompts together and gives the tokens a second behind their first ones.
 func (s *speculateRun) say(e *engine.Engine, prompts [][]int32, tokens int) (speed float64, drafted, accepted int, err error) {
 	s.salt++
-	debug.FreeOSMemory() // no collection of the other's garbage falls into it
+	runtime.GC() // no collection of the other's garbage falls into it
 	var streams []*engine.Stream
 	for k, p := range prompts {
 		st, err := e.Submit(s.b.ctx, engine.Prompt{Tokens: p, MaxTokens: tokens, Logprobs: -1, Salt: kv.Salt{s.salt, byte(k), byte(s.turn), byte(s.turn >> 8)}})
