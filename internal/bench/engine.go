@@ -147,6 +147,20 @@ func (b *engineBench) engine(context int, budget int64, trace func(engine.Step))
 	}
 	cfg := engine.Config{Model: b.m, Backend: b.be, KV: b.f.policy(), Vocab: b.m.Vocab, Budget: budget, MaxContext: context,
 		PrefillChunk: b.f.chunk, StepTarget: b.f.target, Trace: trace}
+	return b.open(cfg)
+}
+
+// drafting is an engine with so much context that runs drafts, but not of earlier answers, which are the same.
+func (b *engineBench) drafting(context int) (*engine.Engine, error) {
+	budget, err := b.need(context + 4*backend.PageTokens)
+	if err != nil {
+		return nil, err
+	}
+	return b.open(engine.Config{Model: b.m, Backend: b.be, KV: b.f.policy(), Vocab: b.m.Vocab, Budget: 2*budget + 1<<24, MaxContext: context,
+		PrefillChunk: b.f.chunk, StepTarget: b.f.target, Speculate: true, NoCache: true})
+}
+
+func (b *engineBench) open(cfg engine.Config) (*engine.Engine, error) {
 	if b.disk != "" {
 		cfg.Disk = &tier.Options{Dir: b.disk, Name: "bench", Fingerprint: b.m.Description}
 	}

@@ -19,8 +19,8 @@ const formSchema = `{"type": "object", "properties": {"first_name": {"type": "st
 	"subscription_level": {"enum": ["free", "premium"]}, "account_is_active": {"type": "boolean"}},
 	"required": ["first_name", "last_name", "email_verified", "years_of_experience", "preferred_language", "address", "subscription_level", "account_is_active"], "additionalProperties": false}`
 
-// forms has a model write JSON of fixed keys, with what has to follow given at once and token by token, by turns with as many
-// tokens of its own.
+// forms has a model write JSON of fixed keys, with what has to follow given at once, token by token, and at once with drafts, by
+// turns with as many tokens of its own.
 func (b *engineBench) forms() ([]figure, error) {
 	rounds := b.scaled(15)
 	if b.f.folder == "" {
@@ -35,6 +35,11 @@ func (b *engineBench) forms() ([]figure, error) {
 		return nil, err
 	}
 	defer e.Close()
+	ahead, err := b.drafting(1024)
+	if err != nil {
+		return nil, err
+	}
+	defer ahead.Close()
 	tap := &tap{Tokens: e}
 	text.Engine = generate.Over(tap)
 	g, err := generate.New(text)
@@ -42,8 +47,10 @@ func (b *engineBench) forms() ([]figure, error) {
 		return nil, err
 	}
 	r := formRequest("Tell me about a customer, in JSON.")
-	held := func(oneByOne bool) (float64, error) {
-		tap.oneByOne, tap.forced = oneByOne, 0
+	steps := map[*engine.Engine]int64{}
+	held := func(on *engine.Engine, oneByOne bool) (float64, error) {
+		tap.Tokens, tap.oneByOne, tap.forced = on, oneByOne, 0
+		before := on.Stats().Steps
 		events, err := g.Generate(b.ctx, r)
 		if err != nil {
 			return 0, err
@@ -53,6 +60,7 @@ func (b *engineBench) forms() ([]figure, error) {
 				return 0, err
 			}
 		}
+		steps[on] = on.Stats().Steps - before
 		return rate(tap.stream), nil
 	}
 	free := func() (float64, error) {
@@ -65,13 +73,17 @@ func (b *engineBench) forms() ([]figure, error) {
 		_, err = read(s)
 		return rate(s), err
 	}
-	var freely, once, slow, ratios, slowRatios []float64
+	var freely, once, slow, drafted, ratios, slowRatios, draftRatios []float64
 	for i := range rounds {
-		s, err := held(true)
+		s, err := held(e, true)
 		if err != nil {
 			return nil, err
 		}
-		h, err := held(false)
+		d, err := held(ahead, false)
+		if err != nil {
+			return nil, err
+		}
+		h, err := held(e, false)
 		if err != nil {
 			return nil, err
 		}
@@ -80,12 +92,15 @@ func (b *engineBench) forms() ([]figure, error) {
 			return nil, err
 		}
 		freely, once, slow, ratios, slowRatios = append(freely, f), append(once, h), append(slow, s), append(ratios, h/f), append(slowRatios, s/f)
+		drafted, draftRatios = append(drafted, d), append(draftRatios, d/h)
 		b.progress(fmt.Sprintf("round %d of %d: %.0f tokens a second free, %.0f of JSON", i+1, rounds, f, h))
 	}
 	return []figure{
 		{"tokens of the JSON", float64(tap.stream.Usage().Generated), "", 0}, {"of these forced", float64(tap.forced), "", 0},
 		{"free", median(freely), "tok/s", 0}, {"JSON", median(once), "tok/s", 0}, {"JSON, against free", median(ratios), "times", 0},
 		{"JSON, token by token", median(slow), "tok/s", 0}, {"JSON, token by token, against free", median(slowRatios), "times", 0},
+		{"JSON, with drafts", median(drafted), "tok/s", 0}, {"JSON, with drafts, against without", median(draftRatios), "times", 0},
+		{"steps", float64(steps[e]), "", 0}, {"steps with drafts", float64(steps[ahead]), "", 0},
 	}, nil
 }
 

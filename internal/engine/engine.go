@@ -251,8 +251,9 @@ type Constraint struct {
 	Forced []int32
 	// Mask, if not nil, is the set of tokens that the next one is drawn from; stop ids are allowed only if they are in it. It
 	// is for that one token, is not used beside Forced, and must not change until Constrain is called again.
-	Mask sample.Set
-	Err  error // ends the sequence, because nothing may follow; the other fields are not used then
+	Mask  sample.Set
+	Ahead []int32 // what Prompt.Draft gave; nil: it was not asked
+	Err   error   // ends the sequence, because nothing may follow; the other fields are not used then
 }
 
 // Prompt is one sequence to generate.
@@ -269,6 +270,10 @@ type Prompt struct {
 	// may come next. The calls come in order, on a goroutine of its own while the next step runs. It must bound its own work
 	// and depend on the tokens alone. The step waits for the result; a sequence that gets none ends with ConstraintError.
 	Constrain func(id int32) Constraint
+	// Draft, if set, is called behind Constrain, on the same goroutine, where tokens are drafted: after the token and those that
+	// are forced behind it. It gives what is likely to come then, at most so many tokens: of looked, which what was said before
+	// proposes, as many as may come, and tokens of what has to follow. Nothing that Constrain says later may depend on it.
+	Draft func(forced, looked []int32, most int) []int32
 	// Constraints, if set in place of Constrain, brings its results in order: for a caller in another process.
 	Constraints <-chan Constraint
 	// Prediction is what the answer is expected to say: drafts are looked up there too. Not copied; one with ids that the model
@@ -343,7 +348,7 @@ func (e *Engine) Submit(ctx context.Context, p Prompt) (*Stream, error) {
 	if p.Constrain != nil {
 		constraints := make(chan Constraint, LongestSpan) // they are read before the next token is drawn
 		q.constraints = constraints
-		q.hook = NewHook(p.Constrain, func(c Constraint) {
+		q.hook = NewHook(&p, func(c Constraint) {
 			select {
 			case constraints <- c:
 			default: // a sequence that has ended reads no more

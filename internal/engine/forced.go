@@ -6,9 +6,10 @@ import (
 	"hearth/internal/kv"
 )
 
-// Forced tokens in a row need no step each. The first is taken from the row that reaches it, as a drawn one would be. Those
-// behind join the sequence with it, and the next step runs all of them as one span. Where logprobs are wanted they join before
-// the stream has them (Seq.Unscored): the row before each is wanted too, and the stream gets the token with what that says.
+// Forced tokens in a row need no step each: they join the sequence together, and the next step runs all of them as one span. They
+// join behind the token that they follow if they are known when that is drawn (hear). Else the first is taken from the row that
+// reaches it, as a drawn one would be, and those behind join with it. Where logprobs are wanted they join before the stream has
+// them (Seq.Unscored): the row before each is wanted too, and the stream gets the token with what that says.
 
 // LongestSpan is how many forced tokens join a sequence at once. So many Constraints may wait for one.
 const LongestSpan = 64
@@ -16,12 +17,16 @@ const LongestSpan = 64
 // given is how many tokens, with the prompt, the stream has.
 func (q *sequence) given() int { return len(q.tokens) - q.Unscored }
 
-// appendTokens appends what a step generated to its sequence, and the forced tokens behind that.
-func (r *result) appendTokens() {
-	q := r.seq
+// appendDrawn appends what a step generated to its sequence.
+func (r *result) appendDrawn() {
 	for i := range r.tokens {
-		r.reason = q.take(r.tokens[i].ID)
+		r.reason = r.seq.take(r.tokens[i].ID)
 	}
+}
+
+// appendForced appends the forced tokens behind that.
+func (r *result) appendForced() {
+	q := r.seq
 	if q.top >= 0 {
 		if r.reason == Running && q.Unscored == 0 {
 			q.joinUnscored()
@@ -35,6 +40,7 @@ func (r *result) appendTokens() {
 		r.tokens = append(r.tokens, Token{ID: id})
 		r.reason = q.take(id)
 	}
+	q.tell(nil, 0)
 }
 
 // joinUnscored appends forced tokens up to one that ends the sequence. The last of them stays: the row before it takes it.
@@ -67,9 +73,21 @@ func (q *sequence) take(id int32) Reason {
 	case q.ahead > 0:
 		q.ahead--
 	case q.hook != nil:
-		q.hook.Tell(id)
+		q.untold = append(q.untold, id)
 	}
 	return Running
+}
+
+// tell tells the hook of what was taken. Behind the last token a draft of most tokens is wanted.
+func (q *sequence) tell(looked []int32, most int) {
+	for i, id := range q.untold {
+		if i < len(q.untold)-1 {
+			q.hook.Tell(id, nil, 0)
+		} else {
+			q.hook.Tell(id, looked, most)
+		}
+	}
+	q.untold = q.untold[:0]
 }
 
 func (q *sequence) append(id int32) {

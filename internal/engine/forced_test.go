@@ -320,3 +320,63 @@ func TestSpanPreempted(t *testing.T) {
 		}
 	}
 }
+
+// TestSpelled: what has to follow runs with the token that it follows where that is known in time, and what a constraint proposes
+// behind it with both: replies are those without drafts, in a step for each token that is the model's choice.
+func TestSpelled(t *testing.T) {
+	const period, length = 5, 60
+	said := []int32(nil) // tokens of the reply without drafts
+	ask := func(right bool, top int) Prompt {
+		n := 0
+		p := Prompt{Tokens: prompt(20, 1), MaxTokens: length, Logprobs: top}
+		p.Constrain = func(id int32) (c Constraint) {
+			n++
+			if at := n % period; at == 1 {
+				c.Forced = []int32{int32(n), id, 7}
+			} else if at == 4 {
+				c.Mask = sample.Set{1<<(n%60) | 1<<(n%50), 0}
+			}
+			return c
+		}
+		p.Draft = func(forced, looked []int32, most int) []int32 {
+			if at := n + len(forced); at%period == 4 && at < len(said) && most > 0 {
+				if right {
+					return said[at : at+1]
+				}
+				return []int32{(said[at] + 1) % vocab}
+			}
+			return []int32{}
+		}
+		return p
+	}
+	for name, config := range map[string]string{"attention": tiny4, "hybrid": hybrid} {
+		steps := 0
+		h := func() *hooked {
+			return &hooked{Backend: cpu.New(), config: config, begin: func(*backend.Batch) { steps++ }}
+		}
+		plain := start(t, h(), nil)
+		on := start(t, h(), func(c *Config) { c.Speculate, c.draftAll, c.NoCache = true, true, true })
+		for _, top := range []int{-1, 2} {
+			said, steps = nil, 0
+			want := hear(t, submit(t, plain, ask(false, top)))
+			said = want.ids()
+			slow := steps
+			for _, right := range []bool{true, false} {
+				steps = 0
+				if d := cmp.Diff(want, hear(t, submit(t, on, ask(right, top)))); d != "" {
+					t.Errorf("%s: %s", name, d)
+				}
+				a := 1 // steps that a period takes
+				if !right {
+					a++
+				}
+				if top >= 0 { // the last one that is forced is taken where it is scored
+					a++
+				}
+				if steps > a*length/period+1 || slow < (a+1)*length/period {
+					t.Errorf("%s: logprobs %d, proposed rightly %v: %d steps, %d without drafts", name, top, right, steps, slow)
+				}
+			}
+		}
+	}
+}

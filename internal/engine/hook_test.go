@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"hearth/internal/backend/cpu"
 )
 
 // TestHookEndsItsOwn: a hook that does not answer, that says no or that panics ends its own sequence, and who shares its steps
@@ -56,8 +58,14 @@ func TestHookEndsItsOwn(t *testing.T) {
 
 // TestHookRunsBesideSteps: a step does not wait for a hook of the step before to begin, only to draw.
 func TestHookRunsBesideSteps(t *testing.T) {
+	for _, speculate := range []bool{false, true} {
+		runsBeside(t, speculate)
+	}
+}
+
+func runsBeside(t *testing.T, speculate bool) {
 	st := newSteps()
-	e := start(t, &hooked{begin: st.begin}, nil)
+	e := start(t, &hooked{Backend: cpu.New(), begin: st.begin}, func(c *Config) { c.Speculate = speculate })
 	begun := make(chan struct{})
 	s := submit(t, e, Prompt{Tokens: prompt(9, 1), MaxTokens: 2, Logprobs: -1, Constrain: func(int32) Constraint {
 		<-begun // of the step that draws the token after this one

@@ -197,6 +197,13 @@ func (e *Engine) retire(q *sequence) {
 // appendTokens appends what a step generated and says which sequences end. deliver tells the streams after the scheduler has
 // freed what they held: whoever sees a stream end finds its memory free.
 func (e *Engine) appendTokens(p sched.Plan, out []result) []sched.Outcome {
+	for i := range out {
+		if r := &out[i]; r.err == nil && len(r.tokens) > 0 {
+			r.appendDrawn()
+			e.tell(r)
+		}
+	}
+	e.hear(out)
 	e.outcomes = e.outcomes[:0]
 	var prompt, generated int64
 	var starts CacheStats
@@ -219,7 +226,7 @@ func (e *Engine) appendTokens(p sched.Plan, out []result) []sched.Outcome {
 				r.reason = Cancel
 			}
 		case len(r.tokens) > 0:
-			r.appendTokens()
+			r.appendForced()
 			o.New, o.Kept = len(r.seq.tokens)-r.seq.Known, r.kept
 		case it.Seq.Score && it.Seq.Table.Len+it.Tokens == it.Seq.Prompt:
 			r.reason = Length

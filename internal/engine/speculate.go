@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -19,6 +20,10 @@ import (
 // answer is the one without drafts, token for token, whatever was proposed. What follows the first that differs was never there:
 // no prefix reaches into its rows, and recurrent state is committed up to them.
 //
+// What a constraint knows is a second drafter (Prompt.Draft): behind what must follow, the tokens of text that others could spell.
+// It leaves out looked up drafts that may not come, too. It works on the hook's goroutine, and what it finds is used if it is
+// there when the next step is planned.
+//
 // Nothing of it is shared between salts: each has a history of its own, and what is believed of drafts is a sequence's own. The
 // times of steps are the machine's.
 
@@ -33,6 +38,7 @@ const (
 	moreDraftBytes  = 1 << 20 // asked of the machine at a time
 	mostHistories   = 64      // salts whose generated tokens are remembered
 	beforeAnswer    = 32      // tokens of a prompt that stand before an answer in a history
+	hearShare       = 64      // the part of a step's time that the next may wait for constraints
 )
 
 // speculation is what an engine has for drafts. All of it but bytes belongs to the loop.
@@ -83,8 +89,10 @@ type drafter struct {
 	bytes   int64
 	refused bool // there is no memory for it
 	belief  spec.Belief
+	at      int     // draft is behind so many tokens
 	draft   []int32 // of the step
-	match   int
+	looked  int     // of those, looked up;
+	match   int     // behind so many that were alike
 }
 
 // canDraft reports whether the tokens of drafted rows are those of single ones, and each step's are known before the next.
@@ -241,32 +249,115 @@ func (e *Engine) ready(q *sequence) bool {
 	return true
 }
 
+// look looks up what may come behind a sequence's last token.
+func (e *Engine) look(q *sequence) {
+	d := q.drafter
+	if d.at == len(q.tokens) {
+		return
+	}
+	d.forget()
+	if !e.ready(q) {
+		return
+	}
+	var h *spec.History
+	if own := e.spec.history(q.salt); own != nil {
+		h = &own.History
+	}
+	d.draft, d.match = d.lookup.Draft(d.draft, e.spec.most, h)
+	if i := slices.IndexFunc(d.draft, func(id int32) bool { return slices.Contains(q.stop, id) }); i >= 0 {
+		d.draft = d.draft[:i+1]
+	}
+	d.at, d.looked = len(q.tokens), len(d.draft)
+}
+
+// forget forgets the draft.
+func (d *drafter) forget() { d.draft, d.at, d.looked = d.draft[:0], 0, 0 }
+
+// tell tells the hook of what a step generated, with the draft that was looked up behind it.
+func (e *Engine) tell(r *result) {
+	q := r.seq
+	if q.hook == nil || q.drafter == nil || r.reason != Running || q.Unscored > 0 || len(q.forced) > 0 {
+		q.tell(nil, 0)
+		return
+	}
+	e.look(q)
+	q.tell(slices.Clone(q.drafter.draft), e.spec.most)
+}
+
+// hear takes the constraints that come before the next step is planned, so that what they force runs in that step, and drafts are
+// of what may come. It waits no longer than a small part of a step: masks take microseconds, and one that takes longer is waited
+// for where the token is drawn.
+func (e *Engine) hear(out []result) {
+	if !e.spec.on || e.cfg.Vocab == 0 { // ids are checked before they are run
+		return
+	}
+	limit := time.Time{}
+	for i := range out {
+		q := out[i].seq
+		if out[i].err != nil || out[i].reason != Running || q.drafter == nil || len(q.forced) > 0 {
+			continue
+		}
+		for q.waits() && q.failed == nil {
+			select {
+			case c := <-q.constraints:
+				q.failed = q.answer(c, e.cfg.Vocab)
+				continue
+			default:
+			}
+			if e.cfg.draftAll {
+				q.failed = q.await(e.cfg.Vocab, e.run.waits)
+			} else if now := time.Now(); limit.IsZero() {
+				limit = now.Add(e.took / hearShare)
+			} else if now.After(limit) {
+				break
+			}
+			runtime.Gosched()
+		}
+	}
+}
+
+// constrained makes a draft one that the constraint allows, as far as that is known.
+func (q *sequence) constrained() {
+	d, likely := q.drafter, q.likely
+	q.likely = nil
+	switch {
+	case len(q.forced) > 0:
+		likely = slices.Concat(q.forced, likely)
+	case q.mask != nil && len(d.draft) > 0 && !q.mask.Has(d.draft[0]):
+		d.draft = d.draft[:0]
+	}
+	if likely == nil || q.hook == nil && len(behind(likely, d.draft)) > 0 { // another process was not told what was looked up
+		return
+	}
+	same := 0
+	for same < min(len(likely), len(d.draft)) && likely[same] == d.draft[same] {
+		same++
+	}
+	d.draft, d.looked = append(d.draft[:0], likely...), same
+}
+
 // draft is sched.Config.Draft.
 func (e *Engine) draft(items []sched.Item, prompts bool) {
 	s := &e.spec
 	s.options, s.items = s.options[:0], s.items[:0]
 	for i := range items {
 		q := e.seqs[items[i].Seq.ID]
-		most := min(items[i].Drafts, s.most)
+		most := min(items[i].Drafts, s.most+1-items[i].Tokens)
 		items[i].Drafts = 0
 		if q.drafter == nil {
 			continue
 		}
-		q.drafter.draft = q.drafter.draft[:0]
-		if most <= 0 || q.constraints != nil && q.hook == nil || !e.ready(q) { // constraints of another process come with the step's end
+		if most <= 0 || q.constraints != nil && q.hook == nil { // constraints of another process come with the step's end
+			q.drafter.forget()
 			continue
 		}
-		var h *spec.History
-		if own := s.history(q.salt); own != nil {
-			h = &own.History
+		e.look(q)
+		if q.constraints != nil {
+			q.constrained()
 		}
 		d := q.drafter
-		d.draft, d.match = d.lookup.Draft(d.draft, most, h)
-		if i := slices.IndexFunc(d.draft, func(id int32) bool { return slices.Contains(q.stop, id) }); i >= 0 {
-			d.draft = d.draft[:i+1]
-		}
-		if len(d.draft) > 0 {
-			s.options = append(s.options, spec.Option{Belief: &d.belief, Match: d.match, Drafts: len(d.draft)})
+		if d.draft = d.draft[:min(len(d.draft), most)]; len(d.draft) > 0 {
+			s.options = append(s.options, spec.Option{Belief: &d.belief, Match: d.match, Looked: d.looked, Drafts: len(d.draft)})
 			s.items = append(s.items, i)
 		}
 	}
@@ -274,7 +365,7 @@ func (e *Engine) draft(items []sched.Item, prompts bool) {
 		for i := range s.options {
 			s.options[i].Take = s.options[i].Drafts
 		}
-	} else if prompts {
+	} else if prompts || rows > len(items) { // or what is forced
 		spec.ChooseSure(s.options, mostBeside)
 	} else {
 		s.costs.Choose(s.options, len(items))
@@ -301,7 +392,7 @@ func (r *result) goesOn() bool {
 	}
 	r.kept++
 	if q.hook != nil {
-		q.hook.Tell(t)
+		q.hook.Tell(t, nil, 0)
 		q.ahead++
 	}
 	return true
@@ -348,12 +439,12 @@ func (e *Engine) learn(p sched.Plan, out []result) {
 		s.stats.Drafted += int64(it.Drafts)
 		s.stats.Accepted += int64(r.kept)
 		for k := range r.kept {
-			d.belief.Note(d.match+k, true)
+			d.belief.Note(spec.MatchOf(d.match, d.looked, k), true)
 		}
 		if r.kept < len(d.draft) && r.kept < len(r.tokens) && (it.Drafts == 0 || r.kept < it.Drafts) {
-			d.belief.Note(d.match+r.kept, d.draft[r.kept] == r.tokens[r.kept].ID)
+			d.belief.Note(spec.MatchOf(d.match, d.looked, r.kept), d.draft[r.kept] == r.tokens[r.kept].ID)
 		}
-		d.draft = d.draft[:0]
+		d.forget()
 		r.seq.stream.drafted(it.Drafts, r.kept)
 	}
 	if decodes {

@@ -55,6 +55,14 @@ func (a *asked) prompt(vocab int) Prompt {
 		return p
 	}
 	h, forced := fnv.New64a(), 0
+	p.Draft = func(_, looked []int32, most int) []int32 { // right or wrong, of what was looked up and not
+		r := rand.New(rand.NewPCG(h.Sum64(), 2))
+		ids := append([]int32{}, looked[:r.IntN(len(looked)+1)]...)
+		for len(ids) < most && r.IntN(3) > 0 {
+			ids = append(ids, r.Int32N(int32(vocab)))
+		}
+		return ids
+	}
 	p.Constrain = func(id int32) Constraint {
 		h.Write([]byte{byte(id)})
 		forced = max(forced-1, 0)

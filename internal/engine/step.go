@@ -29,7 +29,9 @@ type sequence struct {
 	constraints <-chan Constraint // one after each generated token; nil: there are none
 	answered    int               // how many of those have come
 	watch       func(step bool)
+	untold      []int32     // tokens that the hook is about to be told
 	forced      []int32     // tokens that come next
+	likely      []int32     // the constraint's draft behind those; nil: there is none
 	mask        sample.Set  // else the next token is one of these; nil: any
 	scores      []Score     // of a prompt that is scored
 	disk        [2]int      // tokens that the disk gave for it: from, to
@@ -80,7 +82,7 @@ type result struct {
 	seq    *sequence
 	tokens []Token // generated; reused
 	err    error
-	reason Reason // set by appendTokens
+	reason Reason // set by appendDrawn and appendForced
 
 	draft []int32 // run behind the item's tokens
 	kept  int     // of those: they are in tokens, too
@@ -364,7 +366,7 @@ func (r *result) draw(logits []float32, w *sample.Work, waits int) error {
 		q.forced = q.forced[1:]
 	default:
 		q.sampler.Limit(q.mask)
-		q.mask = nil
+		q.mask, q.likely = nil, nil
 		t, top, err = q.sampler.Next(logits, w, q.top, top)
 	}
 	if err == nil {

@@ -530,6 +530,48 @@ func (x *answer) stretch() []int32 {
 	return x.ahead.next(x.ways[going].Matcher)
 }
 
+// mostGuessed bounds the steps of a draft: some tens of microseconds.
+const mostGuessed = 1 << 14
+
+// draft is what may well come behind forced tokens: of looked what fits, and what then has to follow as the tokenizer writes it.
+// Where the reply is free, or may be several things yet, it is looked.
+func (x *answer) draft(forced, looked []int32, most int) []int32 {
+	ids := append([]int32{}, looked...)
+	at := x.alone()
+	if at == nil {
+		return ids
+	}
+	m, all, n := at.ways[0].Matcher, slices.Concat(forced, looked), 0
+	m.On(grammar.Steps(mostGuessed), func() {
+		for n < len(all) && m.Accept(all[n]) {
+			n++
+		}
+		ids = ids[:max(n-len(forced), 0)]
+		switch {
+		case n < len(forced):
+		case n < len(all) && m.Done() && at.lazy:
+			ids = append(ids, all[n:]...)
+		case n < len(all) && m.Done() && slices.Contains(x.prompt.stopIDs, all[n]):
+			ids = append(ids, all[n])
+		case len(ids) < most:
+			ids = append(ids, at.ahead.likely(m, all[:n])...)
+		}
+		m.Rollback(n)
+	})
+	return ids[:min(len(ids), most)]
+}
+
+// alone is the answer, this one or that of its calls, that has one way to go on; nil: none has.
+func (x *answer) alone() *answer {
+	switch {
+	case x.state == answerCalls && x.beside != nil:
+		return x.beside.alone()
+	case x.state == answerReasons || x.state == answerCalls || len(x.ways) != 1:
+		return nil
+	}
+	return x
+}
+
 // within tells whether the reply is in a call that it is held to.
 func (x *answer) within() bool {
 	return x.state == answerWrites && x.lazy && !x.ways[0].Done() || x.beside != nil && x.state != answerWrites && x.beside.within()

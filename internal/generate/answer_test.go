@@ -444,11 +444,11 @@ func TestAnswerSpent(t *testing.T) {
 		var e *chat.Error
 		return errors.As(err, &e) && e.Kind == chat.Invalid && e.Bound == chat.BoundForm && e.Param == "response_format"
 	}
-	if _, _, err := constrain(nil, k.guide(1<<30)); !spent(err) { // so many replies that nothing is left for one
+	if err := constrain(&engine.Prompt{}, nil, k.guide(1<<30)); !spent(err) { // so many replies that nothing is left for one
 		t.Errorf("at once: %v", err)
 	}
 	x := k.guide(1)
-	if _, _, err := constrain(nil, x); err != nil {
+	if err := constrain(&engine.Prompt{}, nil, x); err != nil {
 		t.Fatal(err)
 	}
 	open := g.cfg.Tokenizer.Encode("{", tokenizer.EncodeOptions{})[0]

@@ -5,23 +5,24 @@ import (
 
 	"hearth/internal/dialect"
 	"hearth/internal/engine"
-	"hearth/internal/sample"
 	"hearth/internal/tokenizer"
 )
 
-// constrain is the engine's hook for a choice, and what its first token must be of: a budget of reasoning, and a reply that is
-// held to a form or has calls that are. The hook is nil where there is neither, as it keeps the engine from working ahead.
-func constrain(limit func(id int32, held bool) []int32, text *answer) (hook func(int32) engine.Constraint, first sample.Set, err error) {
+// constrain sets the engine's hook for a choice, and what its first token must be of: a budget of reasoning, and a reply that is
+// held to a form or has calls that are. There is no hook where there is neither, as it keeps the engine from working ahead.
+func constrain(p *engine.Prompt, limit func(id int32, held bool) []int32, text *answer) (err error) {
+	p.Constrain, p.Draft, p.Mask = nil, nil, nil
 	switch {
 	case text != nil:
-		if first, err = text.first(); err != nil {
-			return nil, nil, err
+		if p.Mask, err = text.first(); err != nil {
+			return err
 		}
+		p.Draft = text.draft
 	case limit == nil:
-		return nil, nil, nil
+		return nil
 	}
 	coming := 0 // forced tokens that are on their way
-	return func(id int32) (c engine.Constraint) {
+	p.Constrain = func(id int32) (c engine.Constraint) {
 		coming = max(coming-1, 0)
 		held := false
 		if text != nil {
@@ -42,7 +43,8 @@ func constrain(limit func(id int32, held bool) []int32, text *answer) (hook func
 		}
 		coming += len(c.Forced)
 		return c
-	}, first, nil
+	}
+	return nil
 }
 
 // budget ends reasoning that has reached its limit: it has the engine continue with the ids that close the block, as if

@@ -303,11 +303,12 @@ func (g *Generator) submit(ctx context.Context, r *chat.Request, p *prompt, imag
 	advice := g.advice(r, p)
 	for i := range n {
 		re.seqs[i].guide = held.guide(n)
-		if ep.Constrain, ep.Mask, err = constrain(g.newBudget(p), re.seqs[i].guide); err != nil {
+		if err = constrain(&ep, g.newBudget(p), re.seqs[i].guide); err != nil {
 			return nil, err
 		}
 		if advice != nil {
 			ep.Constrain, ep.Mask = g.force(advice)
+			ep.Draft = nil
 		}
 		if re.seqs[i].Stream, err = g.cfg.Engine.Submit(ctx, ep); err != nil {
 			return nil, imageRefusal(p, engineError(err))

@@ -266,15 +266,16 @@ func TestGuideSpent(t *testing.T) {
 			t.Fatal(err)
 		}
 		x := k.guide(1 << 30) // so many replies that nothing is left for one
-		_, only, err := constrain(g.newBudget(p), x)
+		var ep engine.Prompt
+		err = constrain(&ep, g.newBudget(p), x)
 		var e *chat.Error
 		if asked := name != "auto"; errors.As(err, &e) != asked || asked && (e.Kind != chat.Invalid || e.Bound != chat.BoundForm) {
 			t.Fatalf("%s: %v", name, err)
 		} else if asked {
 			continue
 		}
-		if err := x.accept(open); err != nil || only != nil || x.within() {
-			t.Errorf("limited to %v, %v", only, err)
+		if err := x.accept(open); err != nil || ep.Mask != nil || x.within() {
+			t.Errorf("limited to %v, %v", ep.Mask, err)
 		}
 		if only, err := x.only(); only != nil || err != nil {
 			t.Errorf("limited to %v, %v", only, err)

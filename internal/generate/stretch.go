@@ -81,6 +81,28 @@ func (s *stretcher) next(m *grammar.Matcher) (ids []int32) {
 	return ids[:m.Prefix(ids)]
 }
 
+// longestLikely is the bytes of text that has to follow of which a draft is made.
+const longestLikely = 64
+
+// likely are tokens of the text that has to follow where a matcher is, which is behind some tokens more: those of it as a whole,
+// and where none begins there those of it alone. What comes behind it may change them.
+func (s *stretcher) likely(m *grammar.Matcher, behind []int32) (ids []int32) {
+	text, mark, _, marked := grammar.CutMark(m.Forced(nil, longestLikely))
+	if text = text[:wholeRunes(text)]; len(text) > 0 {
+		at := stretcher{tok: s.tok, lead: s.lead, tail: slices.Clone(s.tail)}
+		for _, id := range behind {
+			at.note(id)
+		}
+		if ids, _ = at.tokens(at.tail, text, nil); ids == nil {
+			ids, _ = at.tokens(nil, text, nil)
+		}
+	}
+	if marked && mark >= 0 {
+		ids = append(ids, mark)
+	}
+	return ids[:m.Prefix(ids)]
+}
+
 // wholeRunes is the length of a text without the beginning of a character at its end.
 func wholeRunes(text []byte) int {
 	for i := len(text) - 1; i >= max(0, len(text)-utf8.UTFMax); i-- {

@@ -189,6 +189,85 @@ func TestStretches(t *testing.T) {
 	}
 }
 
+// TestDrafts: behind what is forced a form's draft is text that has to follow, mostly as the tokenizer has it, or what was looked
+// up as far as it fits; asking for it changes nothing.
+func TestDrafts(t *testing.T) {
+	folders := stretchFolders(t)
+	for _, name := range []string{"demo", "llama3.json", "sp_bpe.model"} {
+		t.Run(name, func(t *testing.T) {
+			tok, err := tokenizer.Load(folders[name])
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := &output{tok: tok}
+			vocab := grammar.NewVocab(tok.Size(), o.tokenText(func(id int32) []byte { return []byte(grammar.Mark(id)) }))
+			r := writes{rand.New(rand.NewPCG(5, 6))}
+			right, all := 0, 0
+			for range 12 {
+				w := r.object(2)
+				g, _, err := textform.Grammar(t.Context(), &chat.Form{Kind: chat.FormSchema, Source: w.schema})
+				if err != nil {
+					t.Fatalf("%s: %v", w.schema, err)
+				}
+				s := newStretcher(tok, "")
+				want, ends := s.cut([]byte(w.value))
+				want = want[slices.Index(ends, 0)+1:]
+				budget := grammar.NewBudget(1)
+				x := &answer{heldForm: &heldForm{prompt: &prompt{stopIDs: []int32{-1}}}, state: answerWrites, ahead: s}
+				x.ways = []way{{Matcher: vocab.Matcher(g, budget)}}
+				m := x.ways[0].Matcher
+				if len(want) == 0 || m.Prefix(want) < len(want) {
+					continue // the tokenizer does not keep every character
+				}
+				for at := 0; at < len(want); at++ {
+					forced := x.stretch()
+					before, tail := *budget, slices.Clone(x.ahead.tail)
+					ids := x.draft(forced, nil, 5)
+					rest := want[at:]
+					if fits := m.Prefix(slices.Concat(forced, ids)); len(ids) > 5 || fits < len(forced)+len(ids) {
+						t.Fatalf("%q: %q behind %q does not fit", w.value, said(tok, ids), said(tok, forced))
+					}
+					if len(forced) < len(rest) && slices.Equal(forced, rest[:len(forced)]) {
+						rest = rest[len(forced):]
+						for i, id := range ids[:min(len(ids), len(rest))] {
+							all++
+							if id != rest[i] {
+								break
+							}
+							right++
+						}
+						looked := slices.Clone(rest[:min(len(rest), 3)])
+						if got := x.draft(forced, looked, 3); !slices.Equal(got, looked) {
+							t.Fatalf("%q: of %q behind %q %q is left", w.value, said(tok, looked), said(tok, forced), said(tok, got))
+						}
+						for id := range int32(tok.Size()) {
+							looked[0] = id
+							if fits := m.Prefix(slices.Concat(forced, looked)); fits == len(forced) {
+								if got := x.draft(forced, looked, 3); len(got) > 0 && got[0] == id {
+									t.Fatalf("%q: %q behind %q does not fit", w.value, tok.Bytes(id), said(tok, forced))
+								}
+								break
+							}
+						}
+					}
+					m.On(budget, func() { *budget = before })
+					if !slices.Equal(tail, x.ahead.tail) || m.Tokens() != at {
+						t.Fatal("it has changed something")
+					}
+					if !m.Accept(want[at]) {
+						t.Fatal(w.value)
+					}
+					x.ahead.note(want[at])
+				}
+			}
+			t.Logf("%d of %d drafts are as the tokenizer has them", right, all)
+			if right*3 < all*2 {
+				t.Error("too few")
+			}
+		})
+	}
+}
+
 func said(tok *tokenizer.Tokenizer, ids []int32) (all []string) {
 	for _, id := range ids {
 		all = append(all, string(tok.Bytes(id)))

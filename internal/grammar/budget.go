@@ -14,6 +14,9 @@ const (
 // NewBudget is that of one of n replies to a request.
 func NewBudget(n int) *Budget { return &Budget{burst / max(n, 1)} }
 
+// Steps is a budget of so many steps, for what a reply does not depend on.
+func Steps(n int) *Budget { return &Budget{n} }
+
 // Token adds the steps that come with a token. A budget that was spent stays spent.
 func (u *Budget) Token() {
 	if !u.Spent() {

@@ -94,6 +94,14 @@ func (m *Matcher) Prefix(draft []int32) int {
 	return n
 }
 
+// On runs f with the matcher's work counted on another budget.
+func (m *Matcher) On(b *Budget, f func()) {
+	own := m.s.budget
+	m.s.budget = b
+	defer func() { m.s.budget = own }()
+	f()
+}
+
 // Done tells whether the text may end here. It may go on if Allowed is not nil.
 func (m *Matcher) Done() bool { return m.s.done() }
 

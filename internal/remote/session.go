@@ -291,7 +291,7 @@ func (s *session) updates(c *contents) error {
 // constrain tells the worker process for every token what may come after it, even if that is everything.
 func (s *session) constrain(q *stream, tokens []engine.Token) {
 	if q.hook == nil { // a prompt that begins again in another process had no tokens yet
-		q.hook = engine.NewHook(q.constrain, func(constraint engine.Constraint) {
+		q.hook = engine.NewHook(&engine.Prompt{Constrain: q.constrain}, func(constraint engine.Constraint) {
 			if constraint.Err != nil {
 				q.failed.Store(&constraint.Err)
 			}
@@ -299,7 +299,7 @@ func (s *session) constrain(q *stream, tokens []engine.Token) {
 		})
 	}
 	for i := range tokens {
-		q.hook.Tell(tokens[i].ID)
+		q.hook.Tell(tokens[i].ID, nil, 0)
 	}
 }
 

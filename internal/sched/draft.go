@@ -58,12 +58,12 @@ func (s *Scheduler) dropDrafts() bool {
 	return s.alloc.FreeDrafts()
 }
 
-// mostDrafts is how many drafts an item may have. One that runs several tokens has none, nor do those that begin or lack
-// logprobs of what they have. None lies behind the last token that a sequence may generate, or behind a snapshot, which a step
-// must end at.
+// mostDrafts is how many drafts an item may have. One that leaves some of its tokens to later steps has none, nor do those that
+// begin or lack logprobs of what they have. None lies behind the last token that a sequence may generate, or behind a snapshot,
+// which a step must end at.
 func (s *Scheduler) mostDrafts(it *Item) int {
 	q := it.Seq
-	if !it.Decode || it.First || it.Tokens != 1 || it.Rows != 1 || q.Known != q.Table.Len+1 || q.Unscored > 0 || q.Score {
+	if !it.Decode || it.First || it.Rows != 1 || q.Known != q.Table.Len+it.Tokens || q.Unscored > 0 || q.Score {
 		return 0
 	}
 	n := q.Prompt + q.Max - q.Known - 1

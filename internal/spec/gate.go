@@ -133,7 +133,18 @@ type Belief struct {
 var classes = [...]struct {
 	match int
 	right float64
-}{{1, 0.3}, {2, 0.35}, {3, 0.4}, {5, 0.5}, {8, 0.65}, {16, 0.8}, {math.MaxInt, 0.9}}
+}{{Written, 0.85}, {1, 0.3}, {2, 0.35}, {3, 0.4}, {5, 0.5}, {8, 0.65}, {16, 0.8}, {math.MaxInt, 0.9}}
+
+// Written is the match of drafts that a grammar has proposed: tokens of text that has to follow.
+const Written = 0
+
+// MatchOf is the match of draft k behind one of match tokens, of which so many were looked up.
+func MatchOf(match, looked, k int) int {
+	if k >= looked {
+		return Written
+	}
+	return match + k
+}
 
 const (
 	believed = 3    // tokens that the first belief counts as
@@ -168,10 +179,20 @@ func (b *Belief) Note(match int, right bool) {
 type Option struct {
 	Belief *Belief
 	Match  int
+	Looked int // drafts that were looked up; those behind are Written
 	Drafts int // there are
 	Take   int // to run
 
 	next float64 // chance that the draft behind those is right with all before it
+}
+
+// chance is how likely the draft behind those that are taken is right, if they are.
+func (o *Option) chance() float64 { return o.Belief.Of(MatchOf(o.Match, o.Looked, o.Take)) }
+
+// begin takes none.
+func (o *Option) begin() {
+	o.Take = 0
+	o.next = o.chance()
 }
 
 // Choose finds how many drafts of each sequence bring the most tokens for the time of a step of so many sequences, some of which
@@ -180,7 +201,7 @@ func (c *Costs) Choose(options []Option, sequences int) {
 	left := 0
 	for i := range options {
 		o := &options[i]
-		o.Take, o.next = 0, o.Belief.Of(o.Match)
+		o.begin()
 		left += o.Drafts
 	}
 	g := c.group(sequences)
@@ -195,7 +216,7 @@ func (c *Costs) Choose(options []Option, sequences int) {
 		first = max(first, o.next)
 		tokens += o.next
 		o.Take++
-		o.next *= o.Belief.Of(o.Match + o.Take)
+		o.next *= o.chance()
 		if v := tokens / g.Of(n); v > best {
 			best, at = v, n
 		}
@@ -210,12 +231,12 @@ func (c *Costs) Choose(options []Option, sequences int) {
 	}
 	for i := range options {
 		o := &options[i]
-		o.Take, o.next = 0, o.Belief.Of(o.Match)
+		o.begin()
 	}
 	for range min(at, left) {
 		o := likeliest(options)
 		o.Take++
-		o.next *= o.Belief.Of(o.Match + o.Take)
+		o.next *= o.chance()
 	}
 }
 
@@ -235,7 +256,7 @@ func ChooseSure(options []Option, most int) {
 	for i := range options {
 		o := &options[i]
 		o.Take = 0
-		for p := o.Belief.Of(o.Match); p >= sure && o.Take < min(o.Drafts, most); p *= o.Belief.Of(o.Match + o.Take) {
+		for p := o.chance(); p >= sure && o.Take < min(o.Drafts, most); p *= o.chance() {
 			o.Take++
 		}
 	}

@@ -7,7 +7,7 @@ func (c *Costs) run(t *testing.T, machine func(rows int) float64, b *Belief, mat
 	t.Helper()
 	i, tokens, took := 0, 0, 0.0
 	for range steps {
-		o := []Option{{Belief: b, Match: match, Drafts: drafts}}
+		o := []Option{{Belief: b, Match: match, Looked: drafts, Drafts: drafts}}
 		c.Choose(o, 1)
 		n := 0
 		for n < o[0].Take && right(i+n) {
@@ -70,11 +70,27 @@ func TestShare(t *testing.T) {
 	for drafts := range 20 {
 		c.Observe(2, drafts, 1000+100*float64(2+drafts))
 	}
-	o := []Option{{Belief: bad, Match: 20, Drafts: 8}, {Belief: good, Match: 20, Drafts: 8}}
+	o := []Option{{Belief: bad, Match: 20, Looked: 8, Drafts: 8}, {Belief: good, Match: 20, Looked: 8, Drafts: 8}}
 	if c.Choose(o, 2); o[0].Take != 0 || o[1].Take < 7 {
 		t.Errorf("%d and %d", o[0].Take, o[1].Take)
 	}
 	if ChooseSure(o, 4); o[0].Take != 0 || o[1].Take != 4 {
 		t.Errorf("%d and %d", o[0].Take, o[1].Take)
+	}
+}
+
+// TestWritten: what a grammar proposes is believed apart from what was looked up, behind which it stands.
+func TestWritten(t *testing.T) {
+	var b Belief
+	for range 50 {
+		b.Note(MatchOf(20, 2, 1), true)
+		b.Note(MatchOf(20, 2, 2), false)
+	}
+	if looked, written := b.Of(21), b.Of(Written); looked < 0.9 || written > 0.2 {
+		t.Errorf("looked up %v, written %v", looked, written)
+	}
+	o := []Option{{Belief: &b, Match: 20, Looked: 2, Drafts: 9}}
+	if ChooseSure(o, 7); o[0].Take != 2 {
+		t.Errorf("%d are taken", o[0].Take)
 	}
 }
