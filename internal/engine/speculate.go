@@ -20,9 +20,9 @@ import (
 // answer is the one without drafts, token for token, whatever was proposed. What follows the first that differs was never there:
 // no prefix reaches into its rows, and recurrent state is committed up to them.
 //
-// What a constraint knows is a second drafter (Prompt.Draft): behind what must follow, the tokens of text that others could spell.
-// It leaves out looked up drafts that may not come, too. It works on the hook's goroutine, and what it finds is used if it is
-// there when the next step is planned.
+// A constraint is a second drafter (Prompt.Draft): behind what must follow it proposes tokens of text that others could spell. It
+// leaves out looked up drafts that may not come, too. It works on the hook's goroutine, and what it finds is used if it is there
+// when the next step is planned.
 //
 // Nothing of it is shared between salts: each has a history of its own, and what is believed of drafts is a sequence's own. The
 // times of steps are the machine's.

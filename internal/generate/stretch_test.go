@@ -367,6 +367,9 @@ func TestStretchesAreBounded(t *testing.T) {
 	s := newStretcher(tok, strings.Repeat("é", 5000))
 	text := ""
 	for n := 0; text != long; n++ {
+		if part := tok.Decode(s.likely(m, nil), false); part == "" || len(part) > longestLikely {
+			t.Fatalf("%d: a draft of %d bytes", n, len(part))
+		}
 		ids := s.next(m)
 		if part := tok.Decode(ids, false); len(ids) == 0 || len(part) > longestStretch || len(s.tail) > 4*longestTail+64 || n > 60 {
 			t.Fatalf("%d: %d bytes behind %d", n, len(part), len(s.tail))
