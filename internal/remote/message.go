@@ -100,12 +100,12 @@ func (c *contents) salt() (s kv.Salt) {
 }
 
 func appendConstraint(b []byte, constraint engine.Constraint) []byte {
-	b = appendMask(appendIDs(b, constraint.Forced), constraint.Mask)
+	b = appendIDs(appendMask(appendIDs(b, constraint.Forced), constraint.Mask), constraint.Ahead)
 	return appendError(b, constraint.Err)
 }
 
 func (c *contents) constraint() (constraint engine.Constraint) {
-	constraint.Forced, constraint.Mask, constraint.Err = c.ids(), c.mask(), c.error()
+	constraint.Forced, constraint.Mask, constraint.Ahead, constraint.Err = c.ids(), c.mask(), c.ids(), c.error()
 	return constraint
 }
 
