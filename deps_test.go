@@ -24,7 +24,7 @@ var layers = map[string][]string{
 		"convert", "tokenizer", "backend", "backend/cpu", "kernel", "kv", "quant", "config", "console", "demo", "regular"},
 
 	"access":         {"regular"},
-	"server":         {"access", "wire", "chat", "config", "metrics", "mcp", "webui"},
+	"server":         {"access", "wire", "chat", "config", "metrics", "mcp", "webui", "apidoc"},
 	"wire":           {"access", "chat", "schema", "grammar", "grammar/jsonschema", "textform"},
 	"mcp":            {"wire", "chat", "jsonc", "regular"},
 	"wire/anthropic": {"wire", "chat"},
@@ -62,6 +62,8 @@ var layers = map[string][]string{
 	"kernel":               {"quant"},
 
 	"golden": {"backend", "kv", "model", "safetensors"},
+
+	"apidoc": {}, "apidoc/apidoctest": {"apidoc", "grammar/jsonschema", "schema"},
 
 	"interop/agents": {}, "interop/browser": {}, "interop/claude": {}, "interop/crash": {}, "interop/program": {}, "interop/hostile": {}, "interop/hub": {}, "interop/load": {}, "interop/mcp": {}, "interop/soak": {}, "interop/prometheus": {}, "tier/tiertest": {}, "vision/visiontest": {"safetensors", "vision"}, "regular/regulartest": {}, "server/servertest": {}, "tools/bigfolder": {},
 

@@ -24,14 +24,15 @@ func credential(h http.Header) string {
 	return ""
 }
 
-// checkKey finds out who asks. It refuses callers without a key, if there are any. Probes, pages and /metrics stay open.
+// checkKey finds out who asks. It refuses callers without a key, if there are any. Probes, pages, the description of the API and
+// /metrics stay open.
 func (s *Server) checkKey(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info := wire.InfoFrom(r.Context())
 		switch {
 		case !s.keys.Asked():
 			info.Operator, info.MCP = true, s.mcpAccess(s.hasToken(r))
-		case webui.Has(r.URL.Path), probes(r.URL.Path), r.URL.Path == metricsPath && s.o.Metrics != nil:
+		case webui.Has(r.URL.Path), r.URL.Path == apiDocPath, probes(r.URL.Path), r.URL.Path == metricsPath && s.o.Metrics != nil:
 		case s.manages(r) && s.hasToken(r): // whoever may read it is the operator
 			info.Operator = true
 		default:

@@ -17,7 +17,7 @@ type apart struct {
 	run func(ctx context.Context)
 }
 
-func (p apart) Mount(mux *http.ServeMux, o wire.Options) {
+func (p apart) Mount(mux wire.Mux, o wire.Options) {
 	mux.HandleFunc("/apart", func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := o.Server.Detach(r.Context())
 		again, err := http.NewRequestWithContext(ctx, http.MethodPost, "/again", nil)

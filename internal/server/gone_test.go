@@ -115,7 +115,7 @@ func TestHalfClosed(t *testing.T) {
 // silent is a protocol that says nothing.
 type silent struct{ wire.Protocol }
 
-func (silent) Mount(mux *http.ServeMux, _ wire.Options) {
+func (silent) Mount(mux wire.Mux, _ wire.Options) {
 	mux.HandleFunc("/silent", func(http.ResponseWriter, *http.Request) {})
 }
 

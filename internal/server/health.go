@@ -59,7 +59,7 @@ func probes(path string) bool {
 }
 
 // mountHealth registers the routes of probes.
-func (s *Server) mountHealth(mux *http.ServeMux) {
+func (s *Server) mountHealth(mux wire.Mux) {
 	mux.Handle("/health", wire.Method(s.fail, http.MethodGet, s.health))
 	for _, path := range livePaths {
 		mux.Handle(path, wire.Method(s.fail, http.MethodGet, s.live))

@@ -78,7 +78,7 @@ type Alias struct {
 type handler func(w http.ResponseWriter, r *http.Request) (any, error)
 
 // mountManage registers the routes of the manager.
-func (s *Server) mountManage(mux *http.ServeMux) {
+func (s *Server) mountManage(mux wire.Mux) {
 	m := s.o.Manager
 	handle := func(path string, handlers map[string]handler) {
 		all := map[string]http.HandlerFunc{}
@@ -165,7 +165,7 @@ func (s *Server) mountManage(mux *http.ServeMux) {
 	})
 	if s.o.Monitor != nil {
 		handle("cache", map[string]handler{
-			http.MethodGet: func(http.ResponseWriter, *http.Request) (any, error) { return s.o.Monitor.CacheStats(), nil },
+			http.MethodGet: func(http.ResponseWriter, *http.Request) (any, error) { return s.cacheStats(), nil },
 			http.MethodDelete: func(_ http.ResponseWriter, r *http.Request) (any, error) {
 				c, err := s.o.Monitor.ClearCache(r.Context())
 				return c, uncleared(err)

@@ -40,7 +40,7 @@ func (s *Server) mcpAccess(shown bool) wire.MCPAccess {
 }
 
 // mountMCP adds the routes under /v1/mcp/.
-func (s *Server) mountMCP(mux *http.ServeMux, o wire.Options) {
+func (s *Server) mountMCP(mux wire.Mux, o wire.Options) {
 	get := func(path string, body func() any) {
 		wire.Handle(mux, "", mcpPath+path, wire.Method(s.fail, http.MethodGet, func(w http.ResponseWriter, _ *http.Request) {
 			wire.WriteJSON(w, http.StatusOK, body())

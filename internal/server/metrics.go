@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -67,9 +66,26 @@ func (s *Server) count(r *http.Request, status int, info *wire.Info, began time.
 	s.o.Metrics.End(&c)
 }
 
+// router is a mux that knows its patterns.
+type router struct {
+	http.ServeMux
+	patterns []string
+}
+
+// Handle implements wire.Mux.
+func (m *router) Handle(pattern string, h http.Handler) {
+	m.patterns = append(m.patterns, pattern)
+	m.ServeMux.Handle(pattern, h)
+}
+
+// HandleFunc implements wire.Mux.
+func (m *router) HandleFunc(pattern string, h func(http.ResponseWriter, *http.Request)) {
+	m.Handle(pattern, http.HandlerFunc(h))
+}
+
 // routes finds the names of paths for metrics: their patterns, so that there are no more than those.
 type routes struct {
-	mux   *http.ServeMux
+	mux   *router
 	names sync.Map // by pattern
 }
 
@@ -86,8 +102,7 @@ func (s *routes) of(r *http.Request) string {
 	case "/{$}":
 		name = "/"
 	default:
-		long := "/v1" + pattern
-		if _, same := s.mux.Handler(&http.Request{Method: http.MethodGet, URL: &url.URL{Path: long}}); same == long {
+		if long := "/v1" + pattern; slices.Contains(s.mux.patterns, long) {
 			name = long
 		}
 	}

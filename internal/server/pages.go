@@ -9,7 +9,7 @@ import (
 )
 
 // mountPages registers the pages, but for that of / (root), and what they are made of.
-func (s *Server) mountPages(mux *http.ServeMux) {
+func (s *Server) mountPages(mux wire.Mux) {
 	show := wire.Method(s.fail, http.MethodGet, func(w http.ResponseWriter, r *http.Request) {
 		if f := webui.Find(r.URL.Path); f != nil {
 			f.ServeHTTP(w, r)

@@ -67,7 +67,7 @@ func (s *Server) track(next http.Handler) http.Handler {
 }
 
 // mountRequests registers the routes that cancel.
-func (s *Server) mountRequests(mux *http.ServeMux) {
+func (s *Server) mountRequests(mux wire.Mux) {
 	cancel := func(w http.ResponseWriter, r *http.Request) {
 		id := r.PathValue("id")
 		if !s.requests.cancel(id, wire.InfoFrom(r.Context())) {

@@ -149,7 +149,7 @@ func New(o Options) *Server {
 		s.watch.look = o.Monitor.Progress
 	}
 	s.base, s.end = context.WithCancelCause(context.Background())
-	mux := http.NewServeMux()
+	mux := &router{}
 	wo := wire.Options{Models: o.Models, Encoders: o.Encoders, MaxBody: o.MaxBody, KeepAlive: o.KeepAlive, Interval: o.Interval, Version: o.Version, Server: s}
 	if o.MaxBodies > 0 {
 		wo.Bodies = wire.NewBodies(o.MaxBodies)
@@ -195,6 +195,7 @@ func New(o Options) *Server {
 		s.mountMCP(mux, wo)
 	}
 	s.routes.mux = mux
+	s.mountAPIDoc(mux)
 	mux.Handle("/{$}", wire.Method(s.fail, http.MethodGet, s.root))
 	s.mountPages(mux)
 	mux.HandleFunc("/", s.notFound)

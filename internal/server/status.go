@@ -269,7 +269,7 @@ func (b *bounds) all() map[chat.Bound]int64 {
 }
 
 // mountMonitor registers the routes of the monitor.
-func (s *Server) mountMonitor(mux *http.ServeMux) {
+func (s *Server) mountMonitor(mux wire.Mux) {
 	m := s.o.Monitor
 	wire.Handle(mux, "", "/status", wire.Method(s.fail, http.MethodGet, func(w http.ResponseWriter, r *http.Request) {
 		st := m.Status()
@@ -289,10 +289,7 @@ func (s *Server) mountMonitor(mux *http.ServeMux) {
 		wire.WriteJSON(w, http.StatusOK, st)
 	}))
 	wire.Handle(mux, "", "/cache/stats", wire.Method(s.fail, http.MethodGet, func(w http.ResponseWriter, r *http.Request) {
-		c := m.CacheStats()
-		if c.Isolation = "none"; s.keys.Isolated(s.o.Isolation) {
-			c.Isolation = "key"
-		}
+		c := s.cacheStats()
 		if info := wire.InfoFrom(r.Context()); !info.Operator {
 			wire.WriteJSON(w, http.StatusOK, s.ownCache(&c, info))
 			return
@@ -307,6 +304,15 @@ func (s *Server) mountMonitor(mux *http.ServeMux) {
 		}
 		wire.WriteJSON(w, http.StatusOK, c)
 	}))
+}
+
+// cacheStats are those of the monitor, and whether caches are apart.
+func (s *Server) cacheStats() CacheStats {
+	c := s.o.Monitor.CacheStats()
+	if c.Isolation = "none"; s.keys.Isolated(s.o.Isolation) {
+		c.Isolation = "key"
+	}
+	return c
 }
 
 // uncleared is err as clients get it.

@@ -53,7 +53,7 @@ var files = sync.OnceValue(func() map[string]*File {
 		if err != nil {
 			panic(err)
 		}
-		all[Prefix+e.Name()] = newFile(e.Name(), body)
+		all[Prefix+e.Name()] = NewFile(e.Name(), body)
 	}
 	for at, name := range pages {
 		f := *all[Prefix+name]
@@ -66,7 +66,8 @@ var files = sync.OnceValue(func() map[string]*File {
 	return all
 })
 
-func newFile(name string, body []byte) *File {
+// NewFile is a file that a browser gets by that name, whose ending says what it is.
+func NewFile(name string, body []byte) *File {
 	sum := sha256.Sum256(body)
 	// Weak: one for both encodings.
 	f := &File{kind: mime.TypeByExtension(path.Ext(name)), etag: `W/"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`, body: body}
@@ -82,7 +83,7 @@ func newFile(name string, body []byte) *File {
 }
 
 // kinds are media types that are not left to what the machine says of extensions.
-var kinds = map[string]string{".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+var kinds = map[string]string{".json": "application/json", ".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
 // Pages are the paths of documents.
 func Pages() []string {

@@ -100,7 +100,7 @@ func capabilities(m chat.Model) []string {
 
 // MountModels registers GET /v1/models and /v1/models/{id} below base. At the root all protocols have them on the same paths, so
 // the server mounts them there, with a fail that picks the caller's shape.
-func MountModels(mux *http.ServeMux, base string, o Options, fail ErrorWriter) {
+func MountModels(mux Mux, base string, o Options, fail ErrorWriter) {
 	Handle(mux, base, "/models", Method(fail, http.MethodGet, func(w http.ResponseWriter, r *http.Request) {
 		list, err := page(objects(o.Models.List(r.Context()), showsClaudeNames(r)), r)
 		if err != nil {

@@ -33,7 +33,7 @@ const (
 // Protocol is one API. Implementations hold no state of their own besides what Mount is given.
 type Protocol interface {
 	// Mount registers the protocol's routes, with and without the /v1 prefix.
-	Mount(mux *http.ServeMux, o Options)
+	Mount(mux Mux, o Options)
 	// Speaks reports whether the sender of r expects this protocol's shapes, by path or header. Errors that arise
 	// outside a route (no key, no such path) and the shared models routes are answered by the first that says yes.
 	Speaks(r *http.Request) bool
@@ -41,6 +41,13 @@ type Protocol interface {
 	WriteError(w http.ResponseWriter, r *http.Request, e *chat.Error)
 	// TellRate sets the headers by which this protocol says how a client stands.
 	TellRate(h http.Header, rate Rate)
+}
+
+// Mux is where routes are registered; *http.ServeMux is one.
+type Mux interface {
+	http.Handler
+	Handle(pattern string, h http.Handler)
+	HandleFunc(pattern string, h func(http.ResponseWriter, *http.Request))
 }
 
 // Rate is how a client stands with its requests.
@@ -314,7 +321,7 @@ func Clip(s string, most int) string {
 }
 
 // Handle registers h below base at /v1/path and /path: clients differ in whether the base URL holds the version.
-func Handle(mux *http.ServeMux, base, path string, h http.Handler) {
+func Handle(mux Mux, base, path string, h http.Handler) {
 	mux.Handle(base+"/v1"+path, h)
 	mux.Handle(base+path, h)
 }

@@ -29,7 +29,7 @@ type Protocol struct {
 const prefix = "/anthropic"
 
 // Mount registers the routes, and those of models, at the root and under /anthropic.
-func (p Protocol) Mount(mux *http.ServeMux, o wire.Options) {
+func (p Protocol) Mount(mux wire.Mux, o wire.Options) {
 	h := handler{Protocol: p, Options: o.WithDefaults()}
 	post := func(f http.HandlerFunc) http.Handler {
 		return wire.Method(p.WriteError, http.MethodPost, h.versioned(f))

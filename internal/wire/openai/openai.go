@@ -31,7 +31,7 @@ type Protocol struct {
 }
 
 // Mount registers the routes.
-func (p Protocol) Mount(mux *http.ServeMux, o wire.Options) {
+func (p Protocol) Mount(mux wire.Mux, o wire.Options) {
 	h := handler{Protocol: p, Options: o.WithDefaults()}
 	for path, f := range map[string]http.HandlerFunc{
 		"/chat/completions": h.chat, "/completions": h.completions, "/embeddings": h.embeddings, "/rerank": h.rerank,

@@ -20,7 +20,7 @@ const (
 )
 
 // mountConversations registers the routes of conversations.
-func (h handler) mountConversations(mux *http.ServeMux, base string) {
+func (h handler) mountConversations(mux wire.Mux, base string) {
 	type methods = map[string]http.HandlerFunc
 	for path, by := range map[string]methods{
 		"/conversations":                   {http.MethodPost: h.createConversation},

@@ -33,7 +33,7 @@ type Protocol struct {
 const azure = "/openai"
 
 // Mount registers the routes.
-func (p Protocol) Mount(mux *http.ServeMux, o wire.Options) {
+func (p Protocol) Mount(mux wire.Mux, o wire.Options) {
 	o = o.WithDefaults()
 	if o.Server == nil {
 		o.Server = wire.Alone{Handler: mux}
