@@ -82,6 +82,8 @@ var modules = map[string]string{
 	"github.com/dlclark/regexp2/v2":          "parses pre-tokenizer patterns, with the lookahead that the standard package's syntax lacks; its matcher only serves tests",
 	"github.com/klauspost/compress":          "request bodies in zstd, which Codex sends: bounded in window and memory, no dependencies; the standard package has gzip alone",
 	"github.com/coder/websocket":             "responses over WebSocket, which Codex asks for first: contexts bound each read and write, no dependencies; the standard library has none",
+	"github.com/yuin/goldmark":               "Markdown of answers for the page: CommonMark with GitHub's extensions, no dependencies",
+	"github.com/microcosm-cc/bluemonday":     "the list of what may stay of its HTML: the sanitiser that the field uses",
 	"github.com/modelcontextprotocol/go-sdk": "MCP's official SDK, for the client side of its transports and versions; it brings jsonschema-go, oauth2 and a JSON decoder, all without cgo",
 	"modernc.org/sqlite":                     "stored responses: a real database that survives kill -9, without cgo; a key-value file would leave chains, owners and expiry to us",
 	"github.com/prometheus/client_golang":    "/metrics: Prometheus' own client, whose format, escapes and process figures scrapers were tested with",

@@ -30,7 +30,7 @@ func counted(r *http.Request) bool {
 		return false
 	}
 	switch r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:] {
-	case "", "health", "metrics", "count_tokens", "input_tokens", "cancel":
+	case "", "health", "metrics", "markdown", "count_tokens", "input_tokens", "cancel":
 		return false
 	}
 	return true

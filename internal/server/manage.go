@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -234,11 +235,11 @@ const maxManage = 64 << 10
 
 var errLarge = errors.New("larger than the limit")
 
-// readManage reads a JSON object of strings into q. Fields that q does not have are refused, and so is one of need that is empty.
-func readManage(w http.ResponseWriter, r *http.Request, q any, need ...string) error {
+// readSmall reads a body of a few bytes.
+func readSmall(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
 	text, err := wire.ReadBody(w, func() ([]byte, error) {
-		text, err := io.ReadAll(io.LimitReader(r.Body, maxManage+1))
-		if err == nil && len(text) > maxManage {
+		text, err := io.ReadAll(io.LimitReader(r.Body, most+1))
+		if err == nil && int64(len(text)) > most {
 			err = errLarge
 		}
 		return text, err
@@ -246,9 +247,18 @@ func readManage(w http.ResponseWriter, r *http.Request, q any, need ...string) e
 	switch {
 	case err == errLarge:
 		wire.LeaveBody(w)
-		return &chat.Error{Kind: chat.TooLarge, Msg: "the body is larger than 65,536 bytes"}
+		return nil, &chat.Error{Kind: chat.TooLarge, Msg: fmt.Sprintf("the body is larger than %d bytes", most)}
 	case err != nil:
-		return wire.Unread(err)
+		return nil, wire.Unread(err)
+	}
+	return text, nil
+}
+
+// readManage reads a JSON object of strings into q. Fields that q does not have are refused, and so is one of need that is empty.
+func readManage(w http.ResponseWriter, r *http.Request, q any, need ...string) error {
+	text, err := readSmall(w, r, maxManage)
+	if err != nil {
+		return err
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(text, &fields); err != nil {

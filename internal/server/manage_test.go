@@ -84,7 +84,7 @@ func TestManage(t *testing.T) {
 		{"DELETE", "/hearth/models", `{"model":"org/m","revision":1}`, 400, `this must be a text, not number`},
 		{"DELETE", "/hearth/models", `{"model":"org/m","force":true}`, 400, `unknown field`},
 		{"DELETE", "/hearth/models", `[]`, 400, `the body must be a JSON object with`},
-		{"DELETE", "/hearth/models", `{"model":"` + strings.Repeat("x", maxManage) + `"}`, 413, `larger than 65,536 bytes`},
+		{"DELETE", "/hearth/models", `{"model":"` + strings.Repeat("x", maxManage) + `"}`, 413, `larger than 65536 bytes`},
 		{"POST", "/hearth/models/load", `{"model":"org/m","keep_alive":"5m"}`, 200, `{"model":"org/m","status":"loaded"}`},
 		{"POST", "/hearth/models/load", `{"model":"org/m","keep_alive":-1}`, 200, `{"model":"org/m","status":"loaded"}`},
 		{"POST", "/hearth/models/load", `{"model":"org/m"}`, 200, `{"model":"org/m","status":"loaded"}`},

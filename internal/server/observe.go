@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"hearth/internal/chat"
-	"hearth/internal/webui"
 	"hearth/internal/wire"
 )
 
@@ -113,7 +112,7 @@ func (s *Server) log(r *http.Request, status int, info *wire.Info, took time.Dur
 		attrs = append(attrs, slog.Any("mended_calls", u.Mended))
 	}
 	level := slog.LevelInfo
-	if status < 400 && (probes(r.URL.Path) || r.URL.Path != "/" && webui.Has(r.URL.Path)) {
+	if status < 400 && (probes(r.URL.Path) || ofPage(r.URL.Path)) {
 		level = slog.LevelDebug
 	}
 	if info.Err != nil {

@@ -1,9 +1,11 @@
 package server
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
 
+	"hearth/internal/chat"
 	"hearth/internal/webui"
 	"hearth/internal/wire"
 )
@@ -23,6 +25,42 @@ func (s *Server) mountPages(mux wire.Mux) {
 		}
 	}
 	mux.Handle(webui.Prefix, show)
+	wire.Handle(mux, "", markdownPath, wire.Method(s.fail, http.MethodPost, s.markdown))
+}
+
+// markdownPath is where texts of Markdown are made HTML.
+const markdownPath = "/markdown"
+
+// maxMarkdown bounds the body of such a request, in bytes.
+const maxMarkdown = 256 << 10
+
+// markdown renders what is finished of answers for the page.
+func (s *Server) markdown(w http.ResponseWriter, r *http.Request) {
+	text, err := readSmall(w, r, maxMarkdown)
+	if err != nil {
+		s.fail(w, r, chat.AsError(err))
+		return
+	}
+	var q struct {
+		Texts []string `json:"texts"`
+	}
+	if json.Unmarshal(text, &q) != nil || q.Texts == nil {
+		s.fail(w, r, chat.Invalidf("texts", "a list of texts is needed here"))
+		return
+	}
+	out := make([]string, 0, len(q.Texts))
+	for _, t := range q.Texts {
+		if r.Context().Err() != nil {
+			return
+		}
+		out = append(out, webui.Markdown(t))
+	}
+	wire.WriteJSON(w, http.StatusOK, map[string][]string{"html": out})
+}
+
+// ofPage reports what a page asks for again and again by itself.
+func ofPage(path string) bool {
+	return path != "/" && webui.Has(path) || path == "/v1"+markdownPath || path == markdownPath
 }
 
 // root answers browsers with the page, and all others with a line of text.

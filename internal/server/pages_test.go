@@ -30,3 +30,27 @@ func TestPages(t *testing.T) {
 		t.Errorf("POST is %d", w.Code)
 	}
 }
+
+// TestMarkdown: texts are rendered for who has the key, up to a size, and count among no limits of requests.
+func TestMarkdown(t *testing.T) {
+	o := options()
+	o.Keys, o.Limits.PerMinute = plain("k"), 1
+	s := New(o)
+	for _, tt := range []struct {
+		body   string
+		status int
+		want   string
+	}{
+		{`{"texts": ["*a*", "<b>"]}`, 200, `{"html":["<p><em>a</em></p>\n","<pre>&lt;b&gt;</pre>\n"]}`}, {`{"texts": []}`, 200, `{"html":[]}`},
+		{`{}`, 400, "a list of texts is needed here"}, {`{"texts": [1]}`, 400, "a list of texts"}, {`[`, 400, "a list of texts"},
+		{`{"texts": ["` + strings.Repeat("a", maxMarkdown) + `"]}`, 413, "larger than 262144 bytes"},
+	} {
+		w := do(s, "POST", "/v1/markdown", tt.body, "X-Api-Key: k")
+		if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.want) {
+			t.Errorf("%.40s: %d %.200s", tt.body, w.Code, w.Body)
+		}
+	}
+	if w := do(s, "POST", "/v1/markdown", `{"texts": []}`); w.Code != 401 {
+		t.Errorf("without a key it is %d", w.Code)
+	}
+}

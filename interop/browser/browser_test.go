@@ -23,6 +23,7 @@ import (
 var (
 	binary   = flag.String("hearth", "", "the hearth binary under test; without it the tests are skipped")
 	chromium = flag.String("chromium", "chromium", "the browser")
+	shots    = flag.String("shots", "", "a folder for pictures of the views; without it none are made")
 	axe      = flag.String("axe", "", "the file axe.min.js of axe-core; without it no page is looked over by it")
 )
 

@@ -1,10 +1,11 @@
 // The shell: which view is shown, the state of the server, the theme, and the question for a key.
-import { h, icon, button } from './dom.js';
+import { h, icon } from './dom.js';
 import { call, currentKey, onKeyWanted, setKey, Failure } from './api.js';
+import * as chat from './chat.js';
 import * as models from './models.js';
 
 /** A view has a name, a label, an icon, and open(root, argument), which fills root and gives what closes it. */
-const views = [models];
+const views = [chat, models];
 
 const main = document.getElementById('main');
 const nav = document.getElementById('nav');
@@ -130,5 +131,6 @@ function askKey(error) {
 onKeyWanted(askKey);
 
 nav.append(...views.map((v) => h('a.nav-item', { href: '#/' + v.name, 'data-view': v.name }, icon(v.icon), h('span', {}, v.label))));
+chat.mountSide(document.getElementById('side-more'));
 addEventListener('hashchange', show);
 show();
