@@ -340,10 +340,12 @@ func (q *sequence) constrained() {
 func (e *Engine) draft(items []sched.Item, prompts bool) {
 	s := &e.spec
 	s.options, s.items = s.options[:0], s.items[:0]
+	rows := 0
 	for i := range items {
 		q := e.seqs[items[i].Seq.ID]
 		most := min(items[i].Drafts, s.most+1-items[i].Tokens)
 		items[i].Drafts = 0
+		rows += items[i].Tokens
 		if q.drafter == nil {
 			continue
 		}
