@@ -2,8 +2,9 @@
 
 package kernel
 
-// columnScoresAsm is scoreAsm of float32 rows, one after the other in memory or not, whose columns are added up one by one. A tile
-// of keys becomes lines of a column of each, so that nothing has to be folded, which at 64 columns takes as long as the products.
+// columnScoresAsm is scoreAsm of float32 rows, one after the other in memory or not, whose columns are added up one by one. A
+// tile of keys becomes lines of a column of each, so that nothing has to be folded, which at 64 columns takes as long as the
+// products.
 func (w *AttnSpace) columnScoresAsm(q []float32, k *Rows, at, from, to, n int) bool {
 	if !useAVX512 || k.Type != CacheF32 {
 		return false

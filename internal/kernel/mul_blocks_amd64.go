@@ -8,9 +8,9 @@ import (
 )
 
 // Products of many rows with dense weights go through the caches in blocks: floats of blockCols columns of two panels are made
-// once, in the nearest cache, for blockRows rows of x, whose columns stay in the second-level cache for all panels. Sums of a tile
-// of blockTile rows wait in memory from one block of columns to the next. An output's order of additions is that of the other
-// routines.
+// once, in the nearest cache, for blockRows rows of x, whose columns stay in the second-level cache for all panels. Sums of a
+// tile of blockTile rows wait in memory from one block of columns to the next. An output's order of additions is that of the
+// other routines.
 
 // blockArgs is what these routines get.
 type blockArgs struct {

@@ -116,8 +116,8 @@ func SiLUMul(dst, gate, up []float32) {
 	}
 }
 
-// Swish writes dst = x/(1 + exp(-(a·x + b·x³))), in float64 and rounded once: with b = 0 silu of a·x, and gelu by tanh is one, too.
-// Neither a nor b is negative, and a not 0.
+// Swish writes dst = x/(1 + exp(-(a·x + b·x³))), in float64 and rounded once: with b = 0 silu of a·x, and gelu by tanh is one,
+// too. Neither a nor b is negative, and a not 0.
 func Swish(dst, x []float32, a, b float64) {
 	same(len(dst), len(x), len(x))
 	if HasSwish() && len(dst) > 0 {

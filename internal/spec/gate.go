@@ -2,8 +2,9 @@ package spec
 
 import "math"
 
-// Costs is what drafts add to steps of so many sequences, learned from steps that ran anyway. It knows ratios: what all steps have
-// in common, as the speed that the machine has just now, is in scale. What has not been seen is guessed from what is nearest.
+// Costs is what drafts add to steps of so many sequences, learned from steps that ran anyway. It knows ratios: what all steps
+// have in common, as the speed that the machine has just now, is in scale. What has not been seen is guessed from what is
+// nearest.
 type Costs struct {
 	scale  float64 // microseconds per unit of plain
 	groups [mostSequences + 1]group
@@ -24,8 +25,8 @@ type slope struct {
 	seen int
 }
 
-// lengths are numbers of drafts in a step whose rows cost alike, up to each: products take a few rows while they wait for the weights
-// anyway, and more in groups.
+// lengths are numbers of drafts in a step whose rows cost alike, up to each: products take a few rows while they wait for the
+// weights anyway, and more in groups.
 var lengths = [...]int{1, 2, 4, 7, 11, 15, 31, 63, math.MaxInt}
 
 const (

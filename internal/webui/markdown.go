@@ -79,8 +79,8 @@ var allowed = func() *bluemonday.Policy {
 	return p
 }()
 
-// Bounds of a text that is rendered. What goldmark does for a text grows with the square of the marks in it: nested quotes and lists,
-// emphasis and brackets that match nothing.
+// Bounds of a text that is rendered. What goldmark does for a text grows with the square of the marks in it: nested quotes and
+// lists, emphasis and brackets that match nothing.
 const (
 	maxText  = 64 << 10 // bytes
 	maxMarks = 2000

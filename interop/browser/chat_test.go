@@ -36,7 +36,8 @@ func (b *tab) answered() {
 	b.wait("the answer", "document.querySelector('.message.assistant:last-child .stats') && !document.querySelector('[aria-busy]')")
 }
 
-// chats: streamed Markdown, thinking, stop, another answer, edits, branches, a tool, a picture, failures, and all of it after a reload.
+// chats: streamed Markdown, thinking, stop, another answer, edits, branches, a tool, a picture, failures, and all of it
+// after a reload.
 func chats(t *testing.T, browser context.Context) {
 	server := scripted(t, lines)
 	b := open(t, browser)

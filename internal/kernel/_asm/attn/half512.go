@@ -92,8 +92,8 @@ func (a *asm) halfConstants() {
 	a.WriteString("\n")
 }
 
-// products: sums of some rows, those that are there or zeros, and the products of their words, pairs of numbers or floats, with as
-// many lines, which add makes.
+// products: sums of some rows, those that are there or zeros, and the products of their words, pairs of numbers or floats, with
+// as many lines, which add makes.
 func (a *asm) products(name string, rows, columns int, add func(line, x, sum int)) {
 	a.text(name, "halfArgs")
 	a.o("MOVQ halfArgs_x(AX), SI")
