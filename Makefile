@@ -268,6 +268,7 @@ prometheus: build ## a real Prometheus (Debian: prometheus) scrapes the demo; ev
 
 drafts: ## REPLIES greedy and as many sampled replies with drafts are those without, to the bit (REPLIES=1000)
 	go test ./internal/engine -run TestSpeculationEqual -count=1 -timeout 0 -v -replies $(or $(REPLIES),1000)
+	go test ./internal/dialect -run TestDraftsOfEngine -count=1 -timeout 0 -v -draft-replies $(or $(REPLIES),1000)
 
 kill: ## the process of a model is killed KILLS times under load of both protocols (KILLS=100)
 	go test ./internal/cli -run 'TestKill$$' -count=1 -timeout 0 -v -kills $(or $(KILLS),100)

@@ -127,7 +127,7 @@ func configure(text *generate.Config, src *Source, cfg *config.Config, id string
 	text.HistoryTTL, text.HistorySessions = cfg.ContextTTL, cfg.ContextSessions
 	text.ToolParser, text.ReasoningParser, text.NoToolRepair = cfg.ToolCallParser, cfg.ReasoningParser, cfg.NoToolRepair
 	text.NoToolsInPrompt = cfg.ToolsInPrompt == "never"
-	text.RunawayStop = cfg.RunawayStop
+	text.RunawayStop, text.Undrafted = cfg.RunawayStop, cfg.Speculation != "auto"
 }
 
 // checkParsers refuses parsers that do not exist. Of one in the settings file it tells the line.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 )
@@ -281,6 +282,24 @@ type Event struct {
 	Stop     string // the stop string that ended the choice
 	Usage    *Usage
 	Logprobs []Logprob // EventText, EventStart of an echo: of the tokens that Text is made of, when asked for
+	Joined   int       // how many events have joined it
+}
+
+// Fragment reports whether an event is a part of a text or of arguments: one that follows it may join it if it is of the same.
+func (e *Event) Fragment() bool {
+	return e.Kind == EventText || e.Kind == EventReasoning || e.Kind == EventToolArgs
+}
+
+// Same reports whether two events are of the same text, or of the same arguments.
+func (e *Event) Same(o *Event) bool {
+	return e.Kind == o.Kind && e.Choice == o.Choice && e.Tool == o.Tool
+}
+
+// Join appends the next fragment.
+func (e *Event) Join(next *Event) {
+	e.Text += next.Text
+	e.Logprobs = slices.Concat(e.Logprobs, next.Logprobs)
+	e.Joined += 1 + next.Joined
 }
 
 // Finish is why a choice ended.

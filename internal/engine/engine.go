@@ -50,6 +50,7 @@ type Config struct {
 	NoOverlap  bool          // no overlap scheduling, whatever the backend can do
 	Speculate  bool          // drafts are run where the backend gives their rows the bits of single ones
 	draftAll   bool          // all there are, whatever they cost, from the first token on: for tests
+	fixedCosts bool          // steps teach nothing of what they cost, and indexes are there at once: for tests
 
 	CacheTTL      time.Duration // what is stored and not used for so long is forgotten; 0: never
 	CacheSessions int           // sessions whose prompts are remembered [500]

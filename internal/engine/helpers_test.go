@@ -227,6 +227,7 @@ func readAll(s *Stream) (toks []Token, err error) {
 		if err != nil {
 			return toks, err
 		}
+		tok.More = false // those whose drafts were right come together
 		toks = append(toks, tok)
 	}
 }

@@ -261,8 +261,8 @@ func (e *Engine) deliver(out []result) {
 	}
 	for i := range out {
 		r := &out[i]
-		for k := range r.tokens {
-			r.seq.stream.push(r.tokens[k], r.reason == Stop && k == len(r.tokens)-1, now)
+		if len(r.tokens) > 0 {
+			r.seq.stream.push(r.tokens, r.reason == Stop, r.kept > 0, now)
 		}
 		if r.reason != Running {
 			r.seq.stream.end(r.reason, r.err)

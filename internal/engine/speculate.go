@@ -24,8 +24,10 @@ import (
 // leaves out looked up drafts that may not come, too. It works on the hook's goroutine, and what it finds is used if it is there
 // when the next step is planned.
 //
-// Nothing of it is shared between salts: each has a history of its own, and what is believed of drafts is a sequence's own. The
-// times of steps are the machine's.
+// What comes of it under one salt does not depend on what is said under others, only on who runs. Each salt has a history of its
+// own, in a place whose bytes are its own; the places go by when requests begin. What indexes of running sequences may take
+// beside those is divided among their salts. What is believed of drafts is a sequence's own, and how many run each salt finds as
+// if the others had none. The times of steps are the machine's.
 
 const (
 	mostDrafts      = 15 // of a sequence in a step
@@ -36,7 +38,8 @@ const (
 	leastDraftBytes = 1 << 20
 	mostDraftBytes  = 64 << 20
 	moreDraftBytes  = 1 << 20 // asked of the machine at a time
-	mostHistories   = 64      // salts whose generated tokens are remembered
+	mostHistories   = 64      // salts whose generated tokens are remembered,
+	fewHistories    = 8       // and those whose tokens are where there is little memory
 	beforeAnswer    = 32      // tokens of a prompt that stand before an answer in a history
 	hearShare       = 64      // the part of a step's time that the next may wait for constraints
 )
@@ -46,15 +49,26 @@ type speculation struct {
 	on        bool
 	most      int
 	histories map[kv.Salt]*history // nil: nothing is remembered
-	uses      int64
+	places    int                  // for histories,
+	place     int64                // each of so many bytes
+	begun     int64                // sequences
+	running   map[kv.Salt]*salted
 	costs     spec.Costs
-	options   []spec.Option
-	items     []int
 	work      sync.WaitGroup // goroutines that build
 
 	limit, held int64        // bytes of indexes: at most, and given by the machine
 	bytes       atomic.Int64 // taken
 	stats       SpeculationStats
+}
+
+// salted is what the running sequences of a salt have.
+type salted struct {
+	drafters int
+	bytes    int64         // of their indexes
+	rows     int           // theirs of the step,
+	forced   bool          // of which some run what is forced, too
+	options  []spec.Option // of the step,
+	items    []*sched.Item // and whose they are
 }
 
 // SpeculationStats count drafts.
@@ -75,14 +89,15 @@ func (s *SpeculationStats) addCounts(o *SpeculationStats) {
 
 // history is one salt's.
 type history struct {
-	spec.History
-	bytes int64 // counted
-	used  int64 // when, by speculation.uses
-	at    time.Time
+	*spec.History
+	bytes int64     // counted
+	began int64     // its last sequence, by speculation.begun
+	at    time.Time // it was used
 }
 
 // drafter is a sequence's.
 type drafter struct {
+	own     *salted
 	built   atomic.Pointer[spec.Lookup] // once it is there
 	lookup  *spec.Lookup                // likewise, with the first fed tokens of the sequence
 	fed     int
@@ -94,6 +109,9 @@ type drafter struct {
 	looked  int     // of those, looked up;
 	match   int     // behind so many that were alike
 }
+
+// DraftAll has all drafts run that there are, whatever they cost, from the first token on: for tests.
+func (c *Config) DraftAll() { c.draftAll = true }
 
 // canDraft reports whether the tokens of drafted rows are those of single ones, and each step's are known before the next.
 func canDraft(be backend.Backend) bool {
@@ -116,17 +134,51 @@ func (e *Engine) newSpeculation(cfg *Config) {
 	if !cfg.NoCache {
 		s.histories = map[kv.Salt]*history{}
 	}
+	s.running = map[kv.Salt]*salted{}
 	s.limit = min(max(cfg.Budget/draftShare, leastDraftBytes), mostDraftBytes, cfg.Budget/8)
+	s.places = int(min(max(s.limit/2/spec.HistoryBytes, fewHistories), mostHistories))
+	s.place = s.limit / 2 / int64(s.places)
 }
 
-// takeDraftBytes takes bytes for an index, or reports that there are none.
-func (e *Engine) takeDraftBytes(n int64) bool {
-	s := &e.spec
-	for s.bytes.Load()+n > s.limit {
-		if !s.forgetOldest() {
-			return false
+// share is what the indexes of a salt's running sequences may take: places that are not taken are theirs.
+func (s *speculation) share() int64 {
+	return (s.limit - int64(len(s.histories))*s.place) / int64(max(len(s.running), 1))
+}
+
+// takeIndexBytes takes bytes for the index of a sequence, or reports that there are none.
+func (e *Engine) takeIndexBytes(d *drafter, n int64) bool {
+	if d.own.bytes+n > e.spec.share() || !e.takeDraftBytes(n) {
+		return false
+	}
+	d.own.bytes, d.bytes = d.own.bytes+n, d.bytes+n
+	return true
+}
+
+// refuse takes a sequence's index away.
+func (s *speculation) refuse(d *drafter) {
+	s.bytes.Add(-d.bytes)
+	d.own.bytes -= d.bytes
+	d.refused, d.lookup, d.bytes = true, nil, 0
+}
+
+// shrink takes indexes away from salts that have more than their share, those of their youngest sequences.
+func (e *Engine) shrink() {
+	for _, own := range e.spec.running {
+		for own.bytes > e.spec.share() {
+			var last *sequence
+			for _, q := range e.seqs {
+				if d := q.drafter; d != nil && d.own == own && d.bytes > 0 && (last == nil || q.ID > last.ID) {
+					last = q
+				}
+			}
+			e.spec.refuse(last.drafter)
 		}
 	}
+}
+
+// takeDraftBytes takes bytes, of those that a salt has for itself, or reports that the machine has none.
+func (e *Engine) takeDraftBytes(n int64) bool {
+	s := &e.spec
 	if sum := s.bytes.Load() + n; e.memory.share != nil && sum > s.held {
 		if more := (sum - s.held + moreDraftBytes - 1) / moreDraftBytes * moreDraftBytes; e.memory.drafts(min(more, s.limit-s.held)) {
 			s.held += min(more, s.limit-s.held)
@@ -145,19 +197,15 @@ func (m *memory) drafts(bytes int64) bool {
 	return a == budget.Yes
 }
 
-// forgetOldest forgets the history that was not used for longest.
-func (s *speculation) forgetOldest() bool {
-	var oldest *kv.Salt
+// forgetOldest forgets the history of the salt that began a sequence the longest ago.
+func (s *speculation) forgetOldest() {
+	var oldest kv.Salt
 	for salt, h := range s.histories {
-		if oldest == nil || h.used < s.histories[*oldest].used {
-			oldest = &salt
+		if o := s.histories[oldest]; o == nil || h.began < o.began {
+			oldest = salt
 		}
 	}
-	if oldest == nil {
-		return false
-	}
-	s.forget(*oldest)
-	return true
+	s.forget(oldest)
 }
 
 // forget forgets the history of a salt.
@@ -184,12 +232,24 @@ func (s *speculation) expire(ttl time.Duration, now time.Time) {
 	}
 }
 
-// history is that of a salt, nil if there is none.
-func (s *speculation) history(salt kv.Salt) *history {
+// history is that of a salt, nil if there is none. A sequence that begins makes one, in the place of the oldest if all are taken.
+func (s *speculation) history(salt kv.Salt, begins bool) *history {
 	h := s.histories[salt]
+	if h == nil && begins && s.histories != nil {
+		if h = (&history{History: spec.NewHistory(s.place)}); h.History == nil {
+			return nil
+		}
+		if len(s.histories) >= s.places {
+			s.forgetOldest()
+		}
+		s.histories[salt] = h
+	}
 	if h != nil {
-		s.uses++
-		h.used, h.at = s.uses, time.Now()
+		h.at = time.Now()
+	}
+	if h != nil && begins {
+		s.begun++
+		h.began = s.begun
 	}
 	return h
 }
@@ -209,17 +269,24 @@ func (e *Engine) prepare(p sched.Plan) {
 
 // startDrafter reads a sequence's tokens on another goroutine.
 func (e *Engine) startDrafter(q *sequence) {
-	d := &drafter{fed: len(q.tokens)}
+	s := &e.spec
+	s.history(q.salt, true)
+	own := s.running[q.salt]
+	if own == nil {
+		own = &salted{}
+		s.running[q.salt] = own
+	}
+	e.shrink()
+	own.drafters++
+	d := &drafter{own: own, fed: len(q.tokens)}
 	q.drafter = d
 	more := min(q.Max, 1024)
-	d.bytes = spec.Bytes(len(q.prediction) + len(q.tokens) + more)
-	if d.refused = !e.takeDraftBytes(d.bytes); d.refused {
-		d.bytes = 0
+	if d.refused = !e.takeIndexBytes(d, spec.Bytes(len(q.prediction)+len(q.tokens)+more)); d.refused {
 		return
 	}
 	tokens, prediction := q.tokens[:len(q.tokens):len(q.tokens)], q.prediction
 	e.spec.work.Go(func() { d.built.Store(spec.NewLookup(prediction, tokens, more)) })
-	if e.cfg.draftAll {
+	if e.cfg.draftAll || e.cfg.fixedCosts {
 		e.spec.work.Wait()
 	}
 }
@@ -237,14 +304,9 @@ func (e *Engine) ready(q *sequence) bool {
 	}
 	d.lookup.Append(q.tokens[d.fed:]...)
 	d.fed = len(q.tokens)
-	if more := d.lookup.Bytes() - d.bytes; more > 0 {
-		if !e.takeDraftBytes(more) {
-			d.refused, d.lookup = true, nil
-			e.spec.bytes.Add(-d.bytes)
-			d.bytes = 0
-			return false
-		}
-		d.bytes += more
+	if more := d.lookup.Bytes() - d.bytes; more > 0 && !e.takeIndexBytes(d, more) {
+		e.spec.refuse(d)
+		return false
 	}
 	return true
 }
@@ -260,8 +322,8 @@ func (e *Engine) look(q *sequence) {
 		return
 	}
 	var h *spec.History
-	if own := e.spec.history(q.salt); own != nil {
-		h = &own.History
+	if own := e.spec.history(q.salt, false); own != nil {
+		h = own.History
 	}
 	d.draft, d.match = d.lookup.Draft(d.draft, e.spec.most, h)
 	if i := slices.IndexFunc(d.draft, func(id int32) bool { return slices.Contains(q.stop, id) }); i >= 0 {
@@ -339,41 +401,53 @@ func (q *sequence) constrained() {
 // draft is sched.Config.Draft.
 func (e *Engine) draft(items []sched.Item, prompts bool) {
 	s := &e.spec
-	s.options, s.items = s.options[:0], s.items[:0]
-	rows := 0
+	for _, own := range s.running {
+		clear(own.items)
+		own.rows, own.forced, own.options, own.items = 0, false, own.options[:0], own.items[:0]
+	}
 	for i := range items {
 		q := e.seqs[items[i].Seq.ID]
 		most := min(items[i].Drafts, s.most+1-items[i].Tokens)
 		items[i].Drafts = 0
-		rows += items[i].Tokens
 		if q.drafter == nil {
 			continue
 		}
+		d := q.drafter
+		d.own.rows++
+		d.own.forced = d.own.forced || items[i].Tokens > 1
 		if most <= 0 || q.constraints != nil && q.hook == nil { // constraints of another process come with the step's end
-			q.drafter.forget()
+			d.forget()
 			continue
 		}
 		e.look(q)
 		if q.constraints != nil {
 			q.constrained()
 		}
-		d := q.drafter
 		if d.draft = d.draft[:min(len(d.draft), most)]; len(d.draft) > 0 {
-			s.options = append(s.options, spec.Option{Belief: &d.belief, Match: d.match, Looked: d.looked, Drafts: len(d.draft)})
-			s.items = append(s.items, i)
+			d.own.options = append(d.own.options, spec.Option{Belief: &d.belief, Match: d.match, Looked: d.looked, Drafts: len(d.draft)})
+			d.own.items = append(d.own.items, &items[i])
 		}
 	}
-	if e.cfg.draftAll {
-		for i := range s.options {
-			s.options[i].Take = s.options[i].Drafts
+	plain := !prompts && s.costs.Plain()
+	for _, own := range s.running {
+		e.choose(own, len(items), prompts, plain)
+		for k, it := range own.items {
+			it.Drafts = own.options[k].Take
 		}
-	} else if prompts || rows > len(items) { // or what is forced
-		spec.ChooseSure(s.options, mostBeside)
-	} else {
-		s.costs.Choose(s.options, len(items))
 	}
-	for k, i := range s.items {
-		items[i].Drafts = s.options[k].Take
+}
+
+// choose finds how many drafts of a salt's sequences run in a step of so many.
+func (e *Engine) choose(own *salted, sequences int, prompts, plain bool) {
+	switch {
+	case e.cfg.draftAll:
+		for i := range own.options {
+			own.options[i].Take = own.options[i].Drafts
+		}
+	case prompts || own.forced:
+		spec.ChooseSure(own.options, mostBeside)
+	case !plain:
+		e.spec.costs.Choose(own.options, sequences, (spec.MostRows-sequences)*own.rows/sequences)
 	}
 }
 
@@ -453,7 +527,9 @@ func (e *Engine) learn(p sched.Plan, out []result) {
 		if drafts > 0 {
 			s.stats.Steps++
 		}
-		s.costs.Observe(len(p.Items), drafts, float64(e.took.Microseconds()))
+		if !e.cfg.fixedCosts {
+			s.costs.Observe(len(p.Items), drafts, float64(e.took.Microseconds()))
+		}
 	}
 }
 
@@ -464,7 +540,10 @@ func (e *Engine) remember(q *sequence) {
 		return
 	}
 	if d := q.drafter; d != nil {
-		s.bytes.Add(-d.bytes)
+		s.refuse(d)
+		if d.own.drafters--; d.own.drafters == 0 {
+			delete(s.running, q.salt)
+		}
 		q.drafter = nil
 	}
 	from := max(0, q.Prompt-beforeAnswer)
@@ -472,23 +551,17 @@ func (e *Engine) remember(q *sequence) {
 	if s.histories == nil || q.given()-q.Prompt < spec.LeastMatch {
 		return
 	}
-	h := s.history(q.salt)
+	h := s.history(q.salt, s.histories[q.salt] == nil) // it was forgotten meanwhile
 	if h == nil {
-		if len(s.histories) >= mostHistories {
-			s.forgetOldest()
-		}
-		h = &history{}
-		s.histories[q.salt] = h
-		s.history(q.salt)
-	}
-	more := min(spec.Bytes(len(ids)), spec.HistoryBytes-h.bytes)
-	if !e.takeDraftBytes(more) {
 		return
 	}
-	if s.histories[q.salt] != h { // it was the oldest
-		s.bytes.Add(-more)
+	more := min(spec.Bytes(len(ids)), h.Most()-h.bytes)
+	if !e.takeDraftBytes(more) {
 		return
 	}
 	h.bytes += more
 	s.work.Go(func() { h.Add(ids) })
+	if e.cfg.fixedCosts {
+		s.work.Wait()
+	}
 }

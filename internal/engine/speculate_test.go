@@ -306,7 +306,7 @@ func TestSpeculationShadows(t *testing.T) {
 						c.Budget = c.Budget*8/7 + 1 // a part is for the index
 					}
 					if roomy {
-						c.Budget *= 4
+						c.Budget *= 40
 					}
 				})
 				sequences, drafts = 0, 0

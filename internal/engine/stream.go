@@ -15,6 +15,7 @@ type Token struct {
 	ID      int32
 	Logprob float32
 	Top     []sample.Logprob // most likely first
+	More    bool             // the next one comes with it: drafts that were right, and what the step generated behind them
 }
 
 // Reason is why a stream ended.
@@ -178,16 +179,20 @@ func (s *Stream) drafted(run, kept int) {
 	}
 }
 
-// push appends a token; a stop id is noted, not given out.
-func (s *Stream) push(t Token, stop bool, now time.Time) {
+// push appends the tokens of a step; a stop id at their end is noted, not given out. together says that the reader is to have
+// them as one.
+func (s *Stream) push(tokens []Token, stop, together bool, now time.Time) {
 	s.mu.Lock()
-	if s.usage.Generated++; s.usage.Generated == 1 {
+	if s.usage.Generated == 0 {
 		s.usage.First = now
 	}
-	if stop {
-		s.stopID = t.ID
-	} else {
-		s.buf = append(s.buf, t)
+	s.usage.Generated += len(tokens)
+	if last := len(tokens) - 1; stop {
+		s.stopID, tokens = tokens[last].ID, tokens[:last]
+	}
+	s.buf = append(s.buf, tokens...)
+	for k := len(s.buf) - len(tokens); together && k < len(s.buf)-1; k++ {
+		s.buf[k].More = true
 	}
 	s.mu.Unlock()
 	s.signal()

@@ -50,7 +50,15 @@ type choice struct {
 	end     ending
 	ids     []int32 // that were generated
 	told    retold
+	step    together
 	usage   chat.Usage
+}
+
+// together is what the tokens of a step have brought, of those that come together.
+type together struct {
+	on    bool // more of them come
+	has   bool // there is an event
+	event chat.Event
 }
 
 // reading turns ids into text and text into pieces.
@@ -128,11 +136,18 @@ func (c *choice) run() bool {
 		}
 		if err != nil {
 			c.told.remember(c.m.history, c.p)
+			c.giveOut()
 			c.yield(c.broken(err), engineError(err))
 			return false
 		}
-		c.token(t)
+		c.step.on = c.step.on || t.More
+		if c.token(t); !t.More {
+			c.step.on = false
+			c.giveOut()
+		}
 	}
+	c.step.on = false
+	c.giveOut()
 	c.rest(s.Finish() == engine.Stop)
 	c.told.remember(c.m.history, c.p)
 	if c.end.gone {
@@ -356,6 +371,28 @@ func (c *choice) emit(e chat.Event) {
 	if c.p.replays {
 		c.told.add(&e)
 	}
+	s := &c.step
+	if s.has && s.event.Fragment() && s.event.Same(&e) {
+		s.event.Join(&e)
+		return
+	}
+	c.giveOut()
+	if s.on {
+		s.has, s.event = true, e
+	} else {
+		c.send(e)
+	}
+}
+
+// giveOut sends what a step has brought so far.
+func (c *choice) giveOut() {
+	if c.step.has {
+		c.step.has = false
+		c.send(c.step.event)
+	}
+}
+
+func (c *choice) send(e chat.Event) {
 	if !c.end.gone {
 		c.end.gone = !c.yield(e, nil)
 	}

@@ -25,6 +25,8 @@ type Config struct {
 	Loop       Loop          // ends a reply as if the tokens had run out
 	// RunawayStop ends greedy replies that will not end by themselves: see runaway.
 	RunawayStop bool
+	// Undrafted says that the engine runs no drafts: what clients predict of replies is of no use to it.
+	Undrafted bool
 	// Unforced leaves out the openings of demanded calls, for an engine that writes whole turns by itself.
 	Unforced bool
 

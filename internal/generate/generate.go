@@ -296,7 +296,7 @@ func (g *Generator) submit(ctx context.Context, r *chat.Request, p *prompt, imag
 	ep := g.enginePrompt(r, p)
 	ep.Images = images
 	var unpredicted string
-	ep.Prediction, unpredicted = predict(r, g.tok, g.cfg.Engine.Context())
+	ep.Prediction, unpredicted = predict(r, &g.cfg)
 	n := max(r.N, 1)
 	re := &reply{m: g.prompter, r: r, p: p, seqs: make([]sequence, n), repaired: g.repairs.count,
 		ends: g.cfg.RunawayStop && greedy(ep.Sampling), form: text, bound: calls, outcome: formOutcome(r, p, text, calls), unpredicted: unpredicted}

@@ -38,6 +38,7 @@ type script struct {
 	context int
 	cached  int // prompt tokens
 	own     bool
+	step    int // so many tokens come together; 0: one
 	prompts []engine.Prompt
 	closed  int
 }
@@ -78,7 +79,8 @@ func (s *scriptStream) Next() (engine.Token, error) {
 			s.settled = c.Forced
 		}
 	}
-	return engine.Token{ID: s.reply[s.at-1], Logprob: -0.5, Top: []sample.Logprob{{ID: s.reply[s.at-1], Logprob: -0.5}}}, nil
+	more := s.step > 0 && s.at%s.step > 0 && s.at < len(s.reply)
+	return engine.Token{ID: s.reply[s.at-1], Logprob: -0.5, Top: []sample.Logprob{{ID: s.reply[s.at-1], Logprob: -0.5}}, More: more}, nil
 }
 
 func (s *scriptStream) Finish() engine.Reason { return s.finish }

@@ -8,17 +8,20 @@ import (
 )
 
 // predict gives the tokens of what a client predicts of the text, or why there are none. One that is longer than any reply is not
-// used, and not encoded where its bytes say so.
-func predict(r *chat.Request, tok *tokenizer.Tokenizer, context int) (ids []int32, ignored string) {
+// used, and not encoded where its bytes say so, nor where nothing is drafted.
+func predict(r *chat.Request, cfg *Config) (ids []int32, ignored string) {
 	if r.Prediction == nil {
 		return nil, ""
 	}
-	text := *r.Prediction
+	text, context := *r.Prediction, cfg.Engine.Context()
 	if text == "" {
 		return nil, "prediction: it has no text"
 	}
+	if cfg.Undrafted {
+		return nil, "prediction: --speculation is off"
+	}
 	if len(text) <= longestPredicted*context {
-		ids = tok.Encode(text, tokenizer.EncodeOptions{})
+		ids = cfg.Tokenizer.Encode(text, tokenizer.EncodeOptions{})
 	}
 	if len(ids) == 0 || len(ids) > context {
 		return nil, fmt.Sprintf("prediction: it is longer than the context of %d tokens", context)

@@ -36,5 +36,10 @@ func TestPrediction(t *testing.T) {
 		if got := len(s.prompts[0].Prediction); (got > 0) != (want == "") {
 			t.Errorf("%.20q: %d tokens", text, got)
 		}
+		g.cfg.Undrafted = true
+		events(t, g, &chat.Request{Messages: []chat.Message{{Role: chat.User, Parts: []chat.Part{{Text: "Hi"}}}}, Prediction: &text})
+		if got := len(s.prompts[1].Prediction); got > 0 {
+			t.Errorf("%.20q: %d tokens without drafts", text, got)
+		}
 	}
 }

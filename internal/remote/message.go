@@ -273,7 +273,11 @@ func (k *known) update(c *contents) (n engine.Update) {
 }
 
 func appendToken(b []byte, t *engine.Token, logprobs bool) []byte {
-	b = binary.AppendUvarint(b, uint64(uint32(t.ID)))
+	v := uint64(uint32(t.ID)) << 1
+	if t.More {
+		v |= 1
+	}
+	b = binary.AppendUvarint(b, v)
 	if !logprobs {
 		return b
 	}
@@ -282,7 +286,11 @@ func appendToken(b []byte, t *engine.Token, logprobs bool) []byte {
 }
 
 func (c *contents) token(logprobs bool) (t engine.Token) {
-	t.ID = c.id()
+	v := c.uint()
+	if v>>1 > math.MaxUint32 {
+		c.fail()
+	}
+	t.ID, t.More = int32(uint32(v>>1)), v&1 != 0
 	if logprobs {
 		t.Logprob = c.float()
 		t.Top = c.top()

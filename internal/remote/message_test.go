@@ -167,7 +167,7 @@ func TestUpdatesCross(t *testing.T) {
 		for step := range 12 {
 			n := engine.Update{StopID: -1}
 			for range r.IntN(4) {
-				tok := engine.Token{ID: int32(r.IntN(1 << 20))}
+				tok := engine.Token{ID: int32(r.IntN(1 << 20)), More: r.IntN(2) == 0}
 				if logprobs {
 					tok.Logprob, tok.Top = -r.Float32(), []sample.Logprob{{ID: 1, Logprob: -2}, {ID: 70000, Logprob: -3}}
 				}

@@ -8,9 +8,11 @@ import "math"
 type Costs struct {
 	scale  float64 // microseconds per unit of plain
 	groups [mostSequences + 1]group
-	since  int // steps with drafts since one without
-	dear   int // steps whose likely drafts were not run since one was
+	steps  int
 }
+
+// MostRows is how many rows of a step may have drafts among them.
+const MostRows = 96
 
 // group is the steps of so many sequences.
 type group struct {
@@ -30,15 +32,14 @@ type slope struct {
 var lengths = [...]int{1, 2, 4, 7, 11, 15, 31, 63, math.MaxInt}
 
 const (
-	mostSequences = 32 // that are told apart
-	mostRows      = 96
+	mostSequences = 32   // that are told apart
 	guess         = 0.12 // of a step of one sequence that each draft is taken for at first;
 	shared        = 0.5  // and so much of one for each sequence besides
 	follow        = 0.15 // how fast the scale follows steps,
 	followOwn     = 0.2  // and what is of steps of the same kind alone: of the first ones their mean counts
 	neighbours    = 0.5  // of that for the other lengths, while they have not been seen
 	step          = 1.3  // times that a step may seem to be off once there were a few: who is interrupted says nothing of drafts
-	probe         = 64   // after so many steps with drafts one has none, which says what they are worth
+	probe         = 64   // after so many steps one has no drafts, which says what they are worth
 	retry         = 128  // after so many steps whose likely drafts looked too dear one is run, which says whether they still are
 	likely        = 0.5
 	worth         = 1.03 // drafts have to bring so much more than none
@@ -128,6 +129,7 @@ func (g *group) Of(drafts int) float64 {
 // alone.
 type Belief struct {
 	right, all [len(classes)]float64
+	dear       int // steps whose likely drafts were not run since one was
 }
 
 // classes are lengths of matches that count alike, up to each, and what is believed at first.
@@ -196,9 +198,15 @@ func (o *Option) begin() {
 	o.next = o.chance()
 }
 
-// Choose finds how many drafts of each sequence bring the most tokens for the time of a step of so many sequences, some of which
-// have none. None is one of the choices.
-func (c *Costs) Choose(options []Option, sequences int) {
+// Plain begins a step, and reports whether it is to have no drafts, whoever has some: then it is seen what they are worth.
+func (c *Costs) Plain() bool {
+	c.steps++
+	return c.steps%(probe+1) == 0
+}
+
+// Choose finds how many drafts of each sequence, and at most so many of all, bring the most tokens for the time of a step of so
+// many sequences, some of which have none. None is one of the choices.
+func (c *Costs) Choose(options []Option, sequences, most int) {
 	left := 0
 	for i := range options {
 		o := &options[i]
@@ -206,15 +214,12 @@ func (c *Costs) Choose(options []Option, sequences int) {
 		left += o.Drafts
 	}
 	g := c.group(sequences)
-	if c.since++; left == 0 || g.plain == 0 || c.since > probe {
-		c.since = 0 // a step without drafts is to be seen first
+	if left = min(left, most); left <= 0 || g.plain == 0 { // a step without drafts is to be seen first
 		return
 	}
-	left = min(left, mostRows-sequences)
-	tokens, best, at, first := float64(sequences), float64(sequences)*worth, 0, 0.0
+	tokens, best, at := float64(sequences), float64(sequences)*worth, 0
 	for n := 1; n <= left; n++ {
 		o := likeliest(options)
-		first = max(first, o.next)
 		tokens += o.next
 		o.Take++
 		o.next *= o.chance()
@@ -222,20 +227,18 @@ func (c *Costs) Choose(options []Option, sequences int) {
 			best, at = v, n
 		}
 	}
-	if at == 0 && first > likely {
-		c.dear++
-	}
-	if at > 0 || c.dear > retry {
-		at, c.dear = max(at, 1), 0
-	} else {
-		c.since = 0
-	}
 	for i := range options {
 		o := &options[i]
 		o.begin()
 	}
-	for range min(at, left) {
+	if o := likeliest(options); at == 0 && o.next > likely {
+		if o.Belief.dear++; o.Belief.dear > retry {
+			at = 1
+		}
+	}
+	for range at {
 		o := likeliest(options)
+		o.Belief.dear = 0
 		o.Take++
 		o.next *= o.chance()
 	}

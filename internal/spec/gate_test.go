@@ -8,7 +8,9 @@ func (c *Costs) run(t *testing.T, machine func(rows int) float64, b *Belief, mat
 	i, tokens, took := 0, 0, 0.0
 	for range steps {
 		o := []Option{{Belief: b, Match: match, Looked: drafts, Drafts: drafts}}
-		c.Choose(o, 1)
+		if !c.Plain() {
+			c.Choose(o, 1, MostRows-1)
+		}
 		n := 0
 		for n < o[0].Take && right(i+n) {
 			b.Note(match+n, true)
@@ -71,8 +73,11 @@ func TestShare(t *testing.T) {
 		c.Observe(2, drafts, 1000+100*float64(2+drafts))
 	}
 	o := []Option{{Belief: bad, Match: 20, Looked: 8, Drafts: 8}, {Belief: good, Match: 20, Looked: 8, Drafts: 8}}
-	if c.Choose(o, 2); o[0].Take != 0 || o[1].Take < 7 {
+	if c.Choose(o, 2, 90); o[0].Take != 0 || o[1].Take < 7 {
 		t.Errorf("%d and %d", o[0].Take, o[1].Take)
+	}
+	if c.Choose(o, 2, 3); o[0].Take != 0 || o[1].Take != 3 {
+		t.Errorf("%d and %d of 3", o[0].Take, o[1].Take)
 	}
 	if ChooseSure(o, 4); o[0].Take != 0 || o[1].Take != 4 {
 		t.Errorf("%d and %d", o[0].Take, o[1].Take)

@@ -107,7 +107,7 @@ func TestDraft(t *testing.T) {
 
 // TestHistory: what others said is found where one's own text has less, and the oldest is forgotten.
 func TestHistory(t *testing.T) {
-	h := &History{}
+	h := NewHistory(300_000)
 	h.Add([]int32{1, 2, 3, 4, 5, 6})
 	l := NewLookup(nil, []int32{7, 1, 2, 3, 4}, 0)
 	if ids, match := l.Draft(nil, 3, h); match != 4 || !slices.Equal(ids, []int32{5, 6}) {
@@ -115,17 +115,20 @@ func TestHistory(t *testing.T) {
 	}
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 30 {
-		ids := make([]int32, historyTokens/10)
+		ids := make([]int32, h.tokens/10)
 		for i := range ids {
 			ids[i] = 100 + r.Int32N(1<<17)
 		}
 		h.Add(ids)
-		if h.Bytes() > HistoryBytes {
-			t.Fatalf("%d bytes of %d", h.Bytes(), HistoryBytes)
+		if h.Bytes() > h.Most() || h.Most() > 300_000 {
+			t.Fatalf("%d bytes of %d", h.Bytes(), h.Most())
 		}
 	}
 	if ids, match := l.Draft(nil, 3, h); match != 0 {
 		t.Error(ids, match)
+	}
+	if NewHistory(30_000) != nil {
+		t.Error("a history of 30000 bytes")
 	}
 }
 
@@ -153,7 +156,7 @@ func texts(n int) map[string][]int32 {
 // TestCost: a step's lookup at 100,000 tokens takes less than 20 microseconds, in the median.
 func TestCost(t *testing.T) {
 	for name, ids := range texts(100_000) {
-		l, h := NewLookup(nil, ids, 1000), &History{}
+		l, h := NewLookup(nil, ids, 1000), NewHistory(HistoryBytes)
 		h.Add(ids[:30_000])
 		var took []time.Duration
 		dst := make([]int32, 0, 16)
@@ -173,7 +176,7 @@ func TestCost(t *testing.T) {
 func BenchmarkLookup(b *testing.B) {
 	for name, ids := range texts(100_000) {
 		b.Run(name, func(b *testing.B) {
-			l, h := NewLookup(nil, ids, 1000), &History{}
+			l, h := NewLookup(nil, ids, 1000), NewHistory(HistoryBytes)
 			h.Add(ids[:30_000])
 			dst := make([]int32, 0, 16)
 			for i := range b.N {

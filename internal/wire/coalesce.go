@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"slices"
 	"time"
 
 	"hearth/internal/chat"
@@ -14,14 +13,8 @@ type coalescer struct {
 	send func(*chat.Event)
 	held chat.Event
 	n    int // pieces in held
-	last piece
+	last chat.Event
 	sent time.Time
-}
-
-// piece is what two events must have in common to be merged.
-type piece struct {
-	kind         chat.EventKind
-	choice, tool int
 }
 
 // longestHold is after how long a piece is sent even if there are few of them: a slow model's text does not wait for more.
@@ -32,19 +25,18 @@ func (c *coalescer) event(e *chat.Event) {
 		c.send(e)
 		return
 	}
-	this := piece{e.Kind, e.Choice, e.Tool}
-	if this != c.last || !isFragment(e) {
+	if !e.Fragment() || !e.Same(&c.last) {
 		c.release()
-		c.last, c.sent = this, time.Now()
+		c.last, c.sent = *e, time.Now()
 		c.send(e)
 		return
 	}
-	if c.n++; c.n == 1 {
+	if c.n == 0 {
 		c.held = *e
 	} else {
-		c.held.Text += e.Text
-		c.held.Logprobs = slices.Concat(c.held.Logprobs, e.Logprobs)
+		c.held.Join(e)
 	}
+	c.n += 1 + e.Joined
 	if c.n >= c.most || time.Since(c.sent) >= longestHold {
 		c.release()
 	}
@@ -56,9 +48,4 @@ func (c *coalescer) release() {
 		c.n, c.sent = 0, time.Now()
 		c.send(&c.held)
 	}
-}
-
-// isFragment reports whether an event is a part of a text or of arguments.
-func isFragment(e *chat.Event) bool {
-	return e.Kind == chat.EventText || e.Kind == chat.EventReasoning || e.Kind == chat.EventToolArgs
 }
