@@ -20,7 +20,7 @@ import (
 var parts embed.FS
 
 // order is that of the groups in the document; the first part is what all share.
-var order = []string{"common", "messages", "chat", "completions", "encoders", "responses", "conversations", "models", "status", "manage", "mcp"}
+var order = []string{"common", "messages", "chat", "completions", "encoders", "responses", "conversations", "models", "status", "manage", "mcp", "page"}
 
 // part is one file.
 type part struct {
