@@ -1,25 +1,179 @@
-// The models that the server has.
-import { h, icon, count } from './dom.js';
-import { getJSON, words } from './api.js';
+// The models: what is loaded and on the disk, loading and unloading, fetching others, and the memory that they share.
+import { h, icon, button, say, bytes, count } from './dom.js';
+import { Failure, events, getJSON, manage, words } from './api.js';
 
 export const name = 'models', label = 'Models';
 const picture = 'models';
 export { picture as icon };
 
+const often = 3000; // milliseconds between two looks
+
 export function open(root) {
-  const list = h('div.model-list');
-  root.append(h('div.page', {}, h('div.page-head', {}, h('h1', {}, 'Models'), h('p', {}, 'What this server answers with.')), list));
-  fill(list);
+  const view = new View(root);
+  return () => view.close();
 }
 
-async function fill(list) {
-  try {
-    const { data } = await getJSON('/v1/models');
-    list.replaceChildren(...data.map(row));
-    if (!data.length) list.append(h('div.empty', {}, icon('models'), h('h2', {}, 'No model yet'), h('p', {}, 'hearth serve MODEL serves one.')));
-  } catch (e) {
-    list.replaceChildren(h('p.note.bad', { role: 'alert' }, words(e)));
+class View {
+  constructor(root) {
+    this.list = h('div.model-list');
+    this.memory = h('section.card.memory', { 'aria-label': 'Memory', hidden: true });
+    this.fetch = h('section.card.pull', { 'aria-label': 'Fetch a model', hidden: true });
+    this.rows = '';
+    root.append(h('div.page', {}, h('div.page-head', {}, h('h1', {}, 'Models'), h('p', {}, 'What this server answers with. A request for a model on the disk loads it.')), this.memory, this.list, this.fetch));
+    this.fillFetch();
+    this.timer = setInterval(() => { if (!document.hidden) this.look(); }, often);
+    this.look();
+  }
+
+  close() {
+    this.closed = true;
+    clearInterval(this.timer);
+  }
+
+  async look() {
+    let models, may = true;
+    try {
+      ({ models } = await (await manage('/hearth/models')).json());
+    } catch (e) {
+      may = false;
+      if (!(e instanceof Failure) || ![401, 403, 404].includes(e.status)) return this.fail(e);
+      try { // who may not manage them sees those that may be used
+        models = (await getJSON('/v1/models')).data.map((m) => ({ id: m.id, kind: m.kind, status: m.state, context: m.context_length, sees: m.capabilities?.includes('vision') }));
+      } catch (e2) {
+        return this.fail(e2);
+      }
+    }
+    if (this.closed) return;
+    this.fetch.hidden = !may;
+    const rows = JSON.stringify(models);
+    if (rows !== this.rows) { // else what has the focus keeps it
+      this.rows = rows;
+      this.list.replaceChildren(...models.map((m) => this.row(m, may)));
+      if (!models.length) this.list.append(h('div.empty', {}, icon('models'), h('h2', {}, 'No model yet'), h('p', {}, 'Fetch one below, or start the server with one: hearth serve MODEL.')));
+    }
+    this.lookMemory();
+  }
+
+  fail(e) {
+    if (this.closed || e?.status === 401) return;
+    this.rows = '';
+    this.list.replaceChildren(h('p.note.bad', { role: 'alert' }, words(e)));
+  }
+
+  row(m, may) {
+    const state = stateOf(m);
+    const facts = [m.kind && m.kind !== 'chat' ? m.kind : '', m.model_type, m.bits ? m.bits + ' bits' : '', m.bytes ? bytes(m.bytes) : '', m.context ? count(m.context) + ' tokens of context' : '', m.sees ? 'sees pictures' : ''].filter(Boolean);
+    const act = (text, path, more) => {
+      const b = button(text, null, async () => {
+        b.disabled = true;
+        b.setAttribute('aria-busy', 'true');
+        b.textContent = text === 'Load' ? 'Loading …' : 'Unloading …';
+        try {
+          await manage(path, { body: { model: m.id, ...more } });
+        } catch (e) {
+          say(m.id + ': ' + words(e));
+        }
+        this.rows = '';
+        this.look();
+      }, 'button tiny');
+      b.setAttribute('aria-label', text + ' ' + m.id);
+      return b;
+    };
+    const usable = m.kind === 'chat' && (m.status === 'loaded' || m.status === 'on_disk');
+    return h('article.card.model', { 'aria-label': m.id }, h('div.grow', {}, h('div.row', {}, h('h2', {}, m.id), h('span.badge' + state.look, {}, state.text), m.default ? h('span.badge', {}, 'default') : null),
+      h('p.muted.small', {}, facts.join(' · ')), m.names?.length ? h('p.muted.small', {}, 'Also ' + m.names.join(', ')) : null,
+      m.problem ? h('p.danger-text.small', {}, m.problem) : null, m.reason ? h('p.muted.small', {}, m.reason) : null),
+    may && m.status === 'on_disk' ? act('Load', '/hearth/models/load') : null,
+    may && m.status === 'loaded' && !m.pinned ? act('Unload', '/hearth/models/unload') : null,
+    may && m.state === 'half-downloaded' ? button('Fetch the rest', null, () => this.pull(m.id), 'button tiny') : null,
+    usable ? h('a.button.tiny', { href: '#/connect', 'aria-label': 'Connect to ' + m.id }, 'Connect') : null);
+  }
+
+  /** lookMemory shows where the memory is, to who may see it. */
+  async lookMemory() {
+    let memory;
+    try {
+      ({ memory } = await getJSON('/v1/status', { quiet: true }));
+    } catch { /* nothing is shown */ }
+    this.memory.hidden = !(memory?.budget_bytes || memory?.weights_bytes); // a script has none
+    if (this.memory.hidden) return;
+    const parts = [['weights', 'Weights', memory.weights_bytes], ['state', 'Running requests', memory.state_bytes], ['cache', 'Prompt cache', memory.cache_bytes], ['free', 'Free for requests and cache', Math.max(0, memory.budget_bytes - memory.state_bytes - memory.cache_bytes)]].filter(([, , n]) => n > 0);
+    const all = parts.reduce((sum, [, , n]) => sum + n, 0);
+    const key = parts.join() + memory.resident_bytes;
+    if (key === this.memoryKey) return;
+    this.memoryKey = key;
+    this.memory.replaceChildren(h('div.row', {}, h('h2.grow', {}, 'Memory'), h('span.muted.small', {}, bytes(memory.resident_bytes) + ' resident now, ' + bytes(memory.peak_resident_bytes) + ' at most')),
+      bar(parts.map(([kind, , n]) => [kind, n / all])),
+      h('ul.legend', {}, ...parts.map(([kind, text, n]) => h('li', {}, h('i.' + kind), text + ' ', h('span.muted', {}, bytes(n))))));
+  }
+
+  fillFetch() {
+    this.name = h('input.input', { id: 'pull', placeholder: 'mlx-community/Qwen3-0.6B-4bit', spellcheck: 'false', autocomplete: 'off', required: true });
+    this.said = h('div', { 'aria-live': 'polite' });
+    this.fetch.append(h('h2', {}, 'Fetch a model'), h('form.row', {
+      submit: (e) => {
+        e.preventDefault();
+        this.pull(this.name.value.trim());
+      },
+    }, h('div.field.grow', {}, h('label', { for: 'pull' }, 'Its name on the hub'), this.name), h('button.button.primary', { type: 'submit' }, 'Fetch')), this.said);
+  }
+
+  /** pull fetches a model and shows how far it has come. What has arrived stays on the disk when it is stopped. */
+  async pull(model) {
+    if (!model || this.pulling) return;
+    const stop = new AbortController();
+    this.pulling = true;
+    const text = h('p.small'), more = h('p.muted.small'), at = h('progress', { max: 1, value: 0, 'aria-label': 'Fetched of ' + model });
+    this.said.replaceChildren(text, at, more, button('Stop', 'stop', () => stop.abort(), 'button tiny'));
+    text.textContent = 'Asking for ' + model + ' …';
+    this.fetch.scrollIntoView({ block: 'nearest' });
+    let all = 0, done = false;
+    try {
+      for await (const { data } of events(await manage('/hearth/models/pull', { body: { model }, signal: stop.signal }))) {
+        const e = JSON.parse(data);
+        if (e.event === 'plan') {
+          all = e.bytes;
+          text.textContent = e.id + ': ' + bytes(e.bytes) + (e.missing < e.bytes ? ', of which ' + bytes(e.missing) + ' are missing' : '');
+          more.textContent = (e.need ? 'It takes ' + bytes(e.need) + ' of memory' + (e.context ? ' with ' + count(e.context) + ' tokens of context' : '') + (e.fits === false ? ', and does not fit into the ' + bytes(e.memory) + ' there are.' : e.fits ? ', and fits.' : '.') : '');
+        } else if (e.event === 'progress') {
+          const rate = e.rate ?? 0;
+          at.value = all ? Math.min(1, (e.done ?? 0) / all) : 0;
+          text.textContent = bytes(e.done ?? 0) + ' of ' + bytes(all) + (rate ? ', ' + bytes(rate) + ' a second' : '');
+        } else if (e.event === 'done') {
+          done = true;
+        } else if (e.event === 'error') throw new Failure(0, String(e.message), '');
+      }
+      this.said.replaceChildren(h('p.note', {}, done ? model + ' is here.' : 'It broke off. What has arrived is kept.'));
+    } catch (e) {
+      this.said.replaceChildren(h('p.note' + (stop.signal.aborted ? '' : '.bad'), {}, stop.signal.aborted ? 'Stopped. What has arrived is kept, and is not fetched again.' : words(e)));
+    }
+    this.pulling = false;
+    this.rows = '';
+    this.look();
   }
 }
 
-const row = (m) => h('article.card.model', {}, h('h2.clip', {}, m.id), h('p.muted.small', {}, m.context_length ? count(m.context_length) + ' tokens of context' : ''));
+/** stateOf is the state of a model in a word, and how it looks. */
+function stateOf(m) {
+  if (m.state === 'half-downloaded') return { text: 'half fetched', look: '.warn' };
+  if (m.state === 'unusable') return { text: 'cannot be used', look: '.bad' };
+  return { loaded: { text: 'loaded', look: '.good' }, loading: { text: 'loading', look: '.warn' }, on_disk: { text: 'on disk', look: '' } }[m.status] ?? { text: 'not served', look: '' };
+}
+
+/** bar draws shares of a whole beside each other. */
+function bar(parts) {
+  const ns = 'http://www.w3.org/2000/svg';
+  const svg = document.createElementNS(ns, 'svg');
+  svg.setAttribute('viewBox', '0 0 100 4');
+  svg.setAttribute('preserveAspectRatio', 'none');
+  svg.setAttribute('class', 'bar');
+  svg.setAttribute('aria-hidden', 'true');
+  let x = 0;
+  for (const [kind, share] of parts) {
+    const r = document.createElementNS(ns, 'rect');
+    for (const [k, v] of Object.entries({ x, y: 0, width: share * 100, height: 4, class: kind })) r.setAttribute(k, v);
+    svg.append(r);
+    x += share * 100;
+  }
+  return svg;
+}
