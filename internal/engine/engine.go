@@ -242,6 +242,9 @@ func (c *Config) policy() sched.Config {
 // Context is the most tokens, prompt and answer together, that one sequence can have.
 func (e *Engine) Context() int { return e.context }
 
+// Drafts is how many tokens a sequence may have drafted in a step, 0 where none are.
+func (e *Engine) Drafts() int { return e.spec.most }
+
 // KV is how keys and values are kept.
 func (e *Engine) KV() backend.KVPolicy { return e.run.store.Policy() }
 
@@ -277,6 +280,9 @@ type Prompt struct {
 	Draft func(forced, looked []int32, most int) []int32
 	// Constraints, if set in place of Constrain, brings its results in order: for a caller in another process.
 	Constraints <-chan Constraint
+	// Told, if set beside Constraints, is told at once of a draft that was right, the answer's token at, so that its Constraint comes
+	// while the step waits for it. It must not wait; without it nothing is drafted. Other tokens are the stream's, as always.
+	Told func(at int, id int32)
 	// Prediction is what the answer is expected to say: drafts are looked up there too. Not copied; one with ids that the model
 	// does not have, or of more than the context, is not used.
 	Prediction []int32
@@ -334,7 +340,7 @@ func (e *Engine) Submit(ctx context.Context, p Prompt) (*Stream, error) {
 			Owner: kv.Owner{Session: p.Session, Party: p.Party, Marked: p.Marked}, Key: key(p.Tokens, p.MaxTokens, &p.Salt)},
 		request: p.Request, salt: p.Salt,
 		tokens: append([]int32(nil), p.Tokens...), stop: append([]int32(nil), p.StopIDs...),
-		sampler: sample.New(p.Sampling, p.Tokens), top: p.Logprobs, constraints: p.Constraints, watch: p.Watch,
+		sampler: sample.New(p.Sampling, p.Tokens), top: p.Logprobs, constraints: p.Constraints, tells: p.Told, watch: p.Watch,
 		mask: slices.Clone(p.Mask), images: images, prediction: p.Prediction,
 	}
 	e.numbers.mark(q.Key, &p.Salt, images)

@@ -415,7 +415,7 @@ func (e *Engine) draft(items []sched.Item, prompts bool) {
 		d := q.drafter
 		d.own.rows++
 		d.own.forced = d.own.forced || items[i].Tokens > 1
-		if most <= 0 || q.constraints != nil && q.hook == nil { // constraints of another process come with the step's end
+		if most <= 0 || q.constraints != nil && q.hook == nil && q.tells == nil {
 			d.forget()
 			continue
 		}
@@ -467,8 +467,12 @@ func (r *result) goesOn() bool {
 		return false
 	}
 	r.kept++
-	if q.hook != nil {
+	switch {
+	case q.hook != nil:
 		q.hook.Tell(t, nil, 0)
+		q.ahead++
+	case q.constraints != nil:
+		q.tells(q.given()+len(r.tokens)-1-q.Prompt, t)
 		q.ahead++
 	}
 	return true

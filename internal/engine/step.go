@@ -24,10 +24,11 @@ type sequence struct {
 	unseen      error // of one of them whose patches could not be got
 	stop        []int32
 	sampler     *sample.Sampler
-	top         int               // logprobs wanted, -1 none
-	hook        *Hook             // of Prompt.Constrain
-	constraints <-chan Constraint // one after each generated token; nil: there are none
-	answered    int               // how many of those have come
+	top         int                    // logprobs wanted, -1 none
+	hook        *Hook                  // of Prompt.Constrain
+	constraints <-chan Constraint      // one after each generated token; nil: there are none
+	tells       func(at int, id int32) // Prompt.Told
+	answered    int                    // how many of those have come
 	watch       func(step bool)
 	untold      []int32     // tokens that the hook is about to be told
 	forced      []int32     // tokens that come next

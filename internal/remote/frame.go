@@ -54,13 +54,14 @@ const (
 	kindSpare   // bytes of the share that only the prompt cache holds
 	kindOpen    // a number, stream, image: its patches are needed
 	kindShut    // that number: nobody waits for them
+	kindDrawn   // stream, number and id of a token whose constraint the step waits for; an update brings it, too
 
-	lastKind = kindShut
+	lastKind = kindDrawn
 )
 
 func (k kind) String() string {
 	return [...]string{"?", "greeting", "ping", "pong", "patches", "prompt", "cancel", "constraint", "call", "drop", "end", "grown", "shrink", "wake",
-		"loaded", "failed", "news", "reply", "warn", "closed", "stuck", "grow", "give", "spare", "open", "shut"}[min(k, lastKind)]
+		"loaded", "failed", "news", "reply", "warn", "closed", "stuck", "grow", "give", "spare", "open", "shut", "drawn"}[min(k, lastKind)]
 }
 
 // begin starts a frame at the end of b, finish closes it.

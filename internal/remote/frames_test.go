@@ -42,6 +42,7 @@ func FuzzFrames(f *testing.F) {
 	f.Add(join(hello, frame(kindFailed, appendJSON(nil, Refused{Msg: "no", Short: &budget.ShortError{Name: "a"}}))))
 	f.Add(join(hello, frame(kindWarn, []byte("a line")), frame(kindPong, nil), loaded, frame(kindReply, []byte{1, 0, 0})))
 	f.Add(join(hello, frame(kindGrow, appendUse(appendUse(nil, budget.Use{State: 1}), budget.Use{State: 2})), frame(kindGive, appendUse(nil, budget.Use{State: 1})), frame(kindSpare, []byte{9})))
+	f.Add(join(hello, loaded, frame(kindDrawn, []byte{9, 2, 5}), frame(kindDrawn, []byte{1, 2, 5})))
 	f.Add(join(hello, loaded, frame(kindStuck, []byte{200, 1})))
 	f.Add(frame(kindGreeting, []byte(`{"Version":1}`)))
 	p := prompts()[0]

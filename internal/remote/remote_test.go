@@ -52,6 +52,7 @@ type spec struct {
 	Stuck  int    // steps after which it says that one does not end, and none does
 	Sequences,
 	Queue int
+	Speculate bool
 }
 
 // openMLX and abort are what the systems have where MLX can be tested.
@@ -119,7 +120,7 @@ func load(s spec, trace func(engine.Step), stuck func(time.Duration)) (*Loaded, 
 	}
 	limits := Limits{Vocab: m.Vocab, MaxSequences: cmp.Or(s.Sequences, 4), MaxQueue: cmp.Or(s.Queue, 16)}
 	cfg := engine.Config{Model: m.Generator, Vocab: m.Vocab, Backend: be, Budget: 1 << 26, MaxContext: 2000,
-		MaxSequences: limits.MaxSequences, MaxQueue: limits.MaxQueue, PrefillChunk: 64, Trace: trace, Stuck: stuck}
+		MaxSequences: limits.MaxSequences, MaxQueue: limits.MaxQueue, PrefillChunk: 64, Trace: trace, Stuck: stuck, Speculate: s.Speculate}
 	if s.Disk != "" {
 		cfg.Disk = &tier.Options{Dir: s.Disk, Name: "test", Fingerprint: "test"}
 	}
@@ -391,4 +392,59 @@ func TestSame(t *testing.T) {
 	if err != nil || x != y || x.Entries == 0 {
 		t.Errorf("dropped %+v, here %+v: error %v", y, x, err)
 	}
+}
+
+// TestDraftsCross: sequences that are constrained from this process have drafts in the worker process, looked up there and proposed
+// here, and say what they say without.
+func TestDraftsCross(t *testing.T) {
+	away, _ := open(t, spec{Speculate: true}, nil)
+	here := local(t, spec{})
+	ask := func(said []int32, seed int, top int) (p engine.Prompt) {
+		p, n := prompt(20, seed), 0
+		p.MaxTokens, p.Logprobs, p.Prediction = 300, top, said
+		p.Sampling = sample.Params{Temperature: 0.7, Seed: uint64(seed)}
+		p.Constrain = func(id int32) engine.Constraint {
+			switch n++; n % 7 {
+			case 3:
+				return engine.Constraint{Forced: []int32{id, 8, 9}}
+			case 4, 5:
+				return engine.Constraint{}
+			}
+			return engine.Constraint{Mask: sample.Set{^uint64(0) << (n % 40), 1 << 30}}
+		}
+		p.Draft = func(forced, looked []int32, most int) []int32 {
+			if at := n + len(forced); len(looked) == 0 && at < len(said) && most > 0 {
+				return said[at : at+1]
+			}
+			return nil
+		}
+		return p
+	}
+	accepted := 0
+	for seed := range 40 {
+		var list [2]reply
+		for i, p := range []engine.Prompt{ask(nil, seed, seed%3-1), {}} {
+			if i == 1 {
+				var said []int32
+				for _, tok := range list[0].Tokens {
+					said = append(said, tok.ID)
+				}
+				p = ask(said, seed, seed%3-1)
+			}
+			s, err := []submitter{here, away}[i].Submit(t.Context(), p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list[i] = read(s)
+		}
+		accepted += list[1].Usage.Accepted
+		list[0].Usage, list[1].Usage = engine.Usage{}, engine.Usage{}
+		if d := diff.Diff(list[0], list[1], ignoreTimes); d != "" {
+			t.Fatalf("seed %d: here -, away +\n%s", seed, d)
+		}
+		if seed >= 5 && accepted > 100 {
+			return
+		}
+	}
+	t.Errorf("%d drafts were right", accepted)
 }

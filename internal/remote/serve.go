@@ -40,6 +40,7 @@ type Limits struct{ Vocab, MaxSequences, MaxQueue int }
 type facts struct {
 	Limits
 	Context int
+	Drafts  int // see engine.Engine.Drafts
 	KV      backend.KVPolicy
 	About   json.RawMessage
 }

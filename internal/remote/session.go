@@ -213,6 +213,8 @@ func (s *session) read() error {
 			c.b = nil
 		case kindUpdates:
 			err = s.updates(c)
+		case kindDrawn:
+			s.drawn(c)
 		case kindReply:
 			s.reply(c)
 		case kindOpen:
@@ -264,7 +266,7 @@ func (s *session) updates(c *contents) error {
 		if !n.Usage.Started.IsZero() {
 			q.prompt = nil
 		}
-		if q.constrain != nil && n.Reason == engine.Running { // else nothing follows
+		if q.hooks.Constrain != nil && n.Reason == engine.Running { // else nothing follows
 			s.constrain(q, n.Tokens)
 		}
 		if n.Reason != engine.Running {
@@ -291,7 +293,7 @@ func (s *session) updates(c *contents) error {
 // constrain tells the worker process for every token what may come after it, even if that is everything.
 func (s *session) constrain(q *stream, tokens []engine.Token) {
 	if q.hook == nil { // a prompt that begins again in another process had no tokens yet
-		q.hook = engine.NewHook(&engine.Prompt{Constrain: q.constrain}, func(constraint engine.Constraint) {
+		q.hook = engine.NewHook(&q.hooks, func(constraint engine.Constraint) {
 			if constraint.Err != nil {
 				q.failed.Store(&constraint.Err)
 			}
@@ -299,7 +301,39 @@ func (s *session) constrain(q *stream, tokens []engine.Token) {
 		})
 	}
 	for i := range tokens {
-		q.hook.Tell(tokens[i].ID, nil, 0)
+		if q.seen++; q.seen <= q.told {
+			continue
+		}
+		most := 0
+		if i == len(tokens)-1 {
+			most = s.facts.Drafts
+		}
+		q.told++
+		q.hook.Tell(tokens[i].ID, nil, most)
+	}
+	for len(q.drawn) > 0 && q.drawn[0].at <= q.told {
+		if d := q.drawn[0]; d.at == q.told {
+			q.told++
+			q.hook.Tell(d.id, nil, 0)
+		}
+		q.drawn = q.drawn[1:]
+	}
+}
+
+// drawn has the constraint of a token sent before the step that drew it ends. Updates of the steps before may come after it, and
+// that of its own, with the stream's end, before.
+func (s *session) drawn(c *contents) {
+	id, d := c.uint(), drawn{c.int(), c.id()}
+	s.e.mu.Lock()
+	q := s.e.streams[id]
+	s.e.mu.Unlock()
+	switch {
+	case c.bad || q == nil:
+	case q.hooks.Constrain == nil || len(q.drawn) == engine.LongestSpan:
+		c.fail()
+	default:
+		q.drawn = append(q.drawn, d)
+		s.constrain(q, nil)
 	}
 }
 

@@ -18,23 +18,32 @@ import (
 
 // stream is the parent's side of a sequence. If the worker process ends before the sequence has begun, the next one gets it.
 type stream struct {
-	id        uint64
-	stream    *engine.Stream
-	known     known // used by session.read alone
-	constrain func(int32) engine.Constraint
-	hook      *engine.Hook          // calls constrain; used by session.read alone
-	failed    atomic.Pointer[error] // the error of constrain that ended it
-	ctx       context.Context
-	unwatch   func() bool
-	request   string
-	client    uint64
-	max       int
+	id      uint64
+	stream  *engine.Stream
+	known   known                 // used by session.read alone
+	hooks   engine.Prompt         // its Constrain and Draft
+	hook    *engine.Hook          // calls them; used by session.read alone, like the next three
+	seen    int                   // tokens that updates have brought,
+	told    int                   // and those that the hook was told of
+	drawn   []drawn               // tokens behind those, which updates have yet to bring
+	failed  atomic.Pointer[error] // the error of constrain that ended it
+	ctx     context.Context
+	unwatch func() bool
+	request string
+	client  uint64
+	max     int
 
 	prompt []byte // encoded; nil once it has begun
 	images []engine.Image
 	unseen atomic.Pointer[error] // why the patches of one could not be got
 	tries  int                   // worker processes that it was sent to
 	lost   *session              // has ended while it had this; nil: the current session has it
+}
+
+// drawn is what kindDrawn brings.
+type drawn struct {
+	at int
+	id int32
 }
 
 // mostTries bounds how many worker processes get a prompt: it may be what kills them.
@@ -69,7 +78,7 @@ func (e *Engine) submit(ctx context.Context, s *session, p *engine.Prompt) (*eng
 	if p.MaxTokens > 0 {
 		room = min(room, p.MaxTokens)
 	}
-	q := &stream{constrain: p.Constrain, ctx: ctx, request: p.Request, client: p.Client, max: room, images: p.Images}
+	q := &stream{hooks: engine.Prompt{Constrain: p.Constrain, Draft: p.Draft}, ctx: ctx, request: p.Request, client: p.Client, max: room, images: p.Images}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.session != s {
@@ -95,7 +104,7 @@ func (e *Engine) submit(ctx context.Context, s *session, p *engine.Prompt) (*eng
 func (q *stream) send(s *session) bool {
 	q.known = known{usage: q.stream.Usage(), left: q.max}
 	q.tries++
-	q.lost = nil
+	q.lost, q.drawn = nil, nil
 	return s.out.put(kindPrompt, func(b []byte) []byte { return append(b, q.prompt...) })
 }
 

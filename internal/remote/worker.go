@@ -107,7 +107,7 @@ func (w *worker) start(l *Loaded) {
 	w.mu.Unlock()
 	f := facts{Limits: l.Limits, About: l.About}
 	if l.Engine != nil {
-		f.Context, f.KV = l.Engine.Context(), l.Engine.KV()
+		f.Context, f.Drafts, f.KV = l.Engine.Context(), l.Engine.Drafts(), l.Engine.KV()
 	}
 	w.out.put(kindLoaded, func(b []byte) []byte { return appendJSON(b, f) })
 }
@@ -172,6 +172,9 @@ func (w *worker) submit(e *engine.Engine, c *contents) {
 	if constrained {
 		s.constraints = make(chan engine.Constraint, engine.LongestSpan)
 		p.Constraints = s.constraints
+		p.Told = func(at int, id int32) {
+			w.out.put(kindDrawn, func(b []byte) []byte { return appendUint(appendInt(appendUint(b, s.id), at), uint64(uint32(id))) })
+		}
 	}
 	p.Watch = func(step bool) { w.touch(s, !step) }
 	w.mu.Lock()
