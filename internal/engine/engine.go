@@ -280,8 +280,8 @@ type Prompt struct {
 	Draft func(forced, looked []int32, most int) []int32
 	// Constraints, if set in place of Constrain, brings its results in order: for a caller in another process.
 	Constraints <-chan Constraint
-	// Told, if set beside Constraints, is told at once of a draft that was right, the answer's token at, so that its Constraint comes
-	// while the step waits for it. It must not wait; without it nothing is drafted. Other tokens are the stream's, as always.
+	// Told, if set beside Constraints, is told at once of a draft that was right, the answer's token at, so that its Constraint
+	// comes while the step waits for it. It must not wait; without it nothing is drafted.
 	Told func(at int, id int32)
 	// Prediction is what the answer is expected to say: drafts are looked up there too. Not copied; one with ids that the model
 	// does not have, or of more than the context, is not used.

@@ -394,8 +394,8 @@ func TestSame(t *testing.T) {
 	}
 }
 
-// TestDraftsCross: sequences that are constrained from this process have drafts in the worker process, looked up there and proposed
-// here, and say what they say without.
+// TestDraftsCross: sequences that are constrained from this process have drafts in the worker process, looked up there and
+// proposed here, and say what they say without.
 func TestDraftsCross(t *testing.T) {
 	away, _ := open(t, spec{Speculate: true}, nil)
 	here := local(t, spec{})
