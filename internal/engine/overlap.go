@@ -11,6 +11,9 @@ import (
 // It needs a backend that draws tokens on its device. The engine guesses that every sequence goes on and gives the device the
 // step after the planned one before it reads the planned one's tokens. Where the guess was wrong the rows are thrown away: no
 // sequence's prefix reaches into them, and recurrent state is committed only when the plan agrees.
+//
+// A step with drafts depends on what the one before has drawn, so it is not given ahead. Where drafts are wanted for a row that is in
+// flight already, the device gets no further step, and the next plan has them.
 
 // inFlight is a step that the device was given and whose tokens have not been read.
 type inFlight struct {
@@ -37,6 +40,7 @@ type overlap struct {
 	guess   []inFlightRow         // reused
 	param   []sample.Draw
 	used    int64 // steps in flight that a plan then asked for
+	hold    bool  // the next plan is to have drafts
 }
 
 func newOverlap(be backend.Backend, states []backend.StateSpec) overlap {
@@ -49,7 +53,7 @@ func newOverlap(be backend.Backend, states []backend.StateSpec) overlap {
 
 // findPending finds the items of a plan that are in flight already, and commits them. It comes before slots close and open.
 func (r *runner) findPending(p sched.Plan) {
-	r.overlap.row = r.overlap.row[:0]
+	r.overlap.row, r.overlap.hold = r.overlap.row[:0], false
 	for range p.Items {
 		r.overlap.row = append(r.overlap.row, -1)
 	}
@@ -65,6 +69,8 @@ func (r *runner) findPending(p sched.Plan) {
 			it := &p.Items[i]
 			if r.out[i].seq == f.seq && it.Decode && !it.First && len(it.Snaps) == 0 && it.Seq.Table.Len == f.start {
 				r.overlap.row[i], kept = row, 1
+				r.overlap.hold = r.overlap.hold || it.Drafts > 0
+				it.Drafts = 0
 			}
 		}
 		if r.overlap.fixed {
@@ -82,7 +88,7 @@ func (r *runner) canOverlap(p sched.Plan) bool {
 	r.overlap.guess = r.overlap.guess[:0]
 	for i := range p.Items {
 		it, q := &p.Items[i], r.out[i].seq
-		if !it.Decode || it.First || len(it.Snaps) > 0 || (r.overlap.row[i] < 0) != (r.overlap.pending == nil) || !q.independent() {
+		if !it.Decode || it.First || len(it.Snaps) > 0 || it.Drafts > 0 || (r.overlap.row[i] < 0) != (r.overlap.pending == nil) || !q.independent() {
 			return false
 		}
 		r.overlap.guess = append(r.overlap.guess, inFlightRow{q, q.Slot, it.Seq.Table.Len})
@@ -109,7 +115,7 @@ func (r *runner) runOverlapped(p sched.Plan) error {
 		}
 	}
 	var next *inFlight
-	if r.advance() {
+	if !r.overlap.hold && r.advance() {
 		next = r.enqueue(f)
 	}
 	r.overlap.pending = next

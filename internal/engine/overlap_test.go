@@ -194,6 +194,51 @@ func TestOverlapPreempted(t *testing.T) {
 	}
 }
 
+// TestOverlapDrafts: where there is something to draft the device is not given steps ahead, else it is, and replies are the same.
+func TestOverlapDrafts(t *testing.T) {
+	e, plain, _ := startOverlap(t, tiny4, func(c *Config) { c.MaxSequences, c.Speculate, c.draftAll, c.NoCache = 3, true, true, true })
+	_, off, _ := startOverlap(t, tiny4, func(c *Config) { c.NoCache = true })
+	if !e.spec.on || !plain.spec.on {
+		t.Fatal("nothing is drafted")
+	}
+	ask := func(e *Engine, said [][]int32) (all []reply) {
+		var streams []*Stream
+		for i := range 6 {
+			p := Prompt{Tokens: prompt(20+15*i, uint64(i)), MaxTokens: 50 + 11*i, Logprobs: -1}
+			if i%2 == 1 {
+				p.Sampling, p.StopIDs = sample.Params{Temperature: 1.2, Seed: 5}, []int32{3}
+			}
+			if said != nil { // right for a while, and again later
+				p.Prediction = slices.Concat(said[i][:min(len(said[i]), 12)], prompt(3, 9), said[i][min(len(said[i]), 20):])
+			}
+			streams = append(streams, submit(t, e, p))
+		}
+		for _, s := range streams {
+			all = append(all, hear(t, s))
+		}
+		return all
+	}
+	want := ask(off, nil)
+	var said [][]int32
+	for i := range want {
+		said = append(said, want[i].ids())
+	}
+	if d := cmp.Diff(want, ask(e, said)); d != "" {
+		t.Error(d)
+	}
+	before := e.Stats()
+	alone := Prompt{Tokens: prompt(9, 70), MaxTokens: 6, Logprobs: -1} // nothing repeats itself
+	if d := cmp.Diff(read(t, submit(t, off, alone)), read(t, submit(t, e, alone))); d != "" {
+		t.Error(d)
+	}
+	between(e, func() {})
+	s := e.Stats()
+	if s.Ahead == before.Ahead || s.Speculation.Drafted > before.Speculation.Drafted || s.Speculation.Accepted == 0 || s.Steps >= off.Stats().Steps {
+		t.Errorf("%d of %d steps were overlapped, %d without drafts: %+v", s.Ahead, s.Steps, off.Stats().Steps, s.Speculation)
+	}
+	t.Logf("%d of %d steps were overlapped, %d without drafts: %+v", s.Ahead, s.Steps, off.Stats().Steps, s.Speculation)
+}
+
 // TestOverlapEnds: a reader that leaves, logits that are not finite and a device that fails end what they must and no more.
 func TestOverlapEnds(t *testing.T) {
 	e, plain, f := startOverlap(t, tiny, nil)

@@ -113,16 +113,17 @@ type drafter struct {
 // DraftAll has all drafts run that there are, whatever they cost, from the first token on: for tests.
 func (c *Config) DraftAll() { c.draftAll = true }
 
-// canDraft reports whether the tokens of drafted rows are those of single ones, and each step's are known before the next.
-func canDraft(be backend.Backend) bool {
+// canDraft reports whether the tokens of drafted rows are those of single ones, but for rounding on a backend that is not
+// Invariant. Where the device is given steps ahead, recurrent state has the memory of one tentative row.
+func canDraft(be backend.Backend, states []backend.StateSpec) bool {
 	caps := be.Caps()
-	return caps.Invariant && caps.World <= 1 && !caps.LateTokens
+	return caps.World <= 1 && (caps.Invariant && !caps.LateTokens || caps.LateTokens && !backend.Fixed(states))
 }
 
 // newSpeculation takes its part of the budget.
 func (e *Engine) newSpeculation(cfg *Config) {
 	s := &e.spec
-	if s.on = cfg.Speculate && canDraft(cfg.Backend); !s.on {
+	if s.on = cfg.Speculate && canDraft(cfg.Backend, cfg.Model.States()); !s.on {
 		return
 	}
 	s.stats.Enabled = true

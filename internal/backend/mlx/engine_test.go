@@ -207,3 +207,89 @@ func TestCostOfForms(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestSpeculation: greedy replies with drafts are those without, but where the two likeliest tokens are as good as equal: a step of
+// several rows rounds otherwise than one of one row.
+func TestSpeculation(t *testing.T) {
+	testshim.Library(t, testshim.Newest)
+	const alike = 1e-2
+	for _, typ := range []string{"qwen3", "gemma3", "deepseek_v3", "gpt_oss"} {
+		t.Run(typ, func(t *testing.T) {
+			var g struct {
+				Config json.RawMessage `json:"config"`
+			}
+			golden.Load(t, filepath.FromSlash("../../model/testdata/"+typ+"/f32.json"), &g)
+			be := testshim.Open(t)
+			m, err := model.Synthetic{Config: g.Config, Seed: 3, Type: quant.F32}.Load(be, B.Options{Threads: 2})
+			if err != nil {
+				t.Fatal(err)
+			}
+			run := func(speculate bool, said [][]int32) (all [][]engine.Token, st engine.Stats) {
+				e, err := engine.New(engine.Config{Model: m.Generator, Vocab: m.Vocab, Backend: be, Budget: 1 << 24, MaxContext: 400, MaxSequences: 2, Speculate: speculate})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i := range 3 {
+					p := engine.Prompt{MaxTokens: 120, Logprobs: -1}
+					for n := range 30 + 25*i {
+						p.Tokens = append(p.Tokens, int32(7*n+5*i*n%11)%int32(m.Vocab))
+					}
+					if said == nil {
+						p.Logprobs = 2
+					} else {
+						p.Prediction = said[i]
+					}
+					s, err := e.Submit(t.Context(), p)
+					if err != nil {
+						t.Fatal(err)
+					}
+					var toks []engine.Token
+					for {
+						tok, err := s.Next()
+						if errors.Is(err, io.EOF) {
+							break
+						}
+						if err != nil {
+							t.Fatal(err)
+						}
+						toks = append(toks, tok)
+					}
+					all = append(all, toks)
+				}
+				st = e.Stats()
+				if err := e.Close(); err != nil {
+					t.Error(err)
+				}
+				return all, st
+			}
+			want, _ := run(false, nil)
+			said := make([][]int32, len(want))
+			for i, toks := range want {
+				for _, tok := range toks {
+					said[i] = append(said[i], tok.ID)
+				}
+			}
+			got, st := run(true, said)
+			other := 0
+			for i := range want {
+				for n, tok := range want[i] {
+					if n < len(got[i]) && got[i][n].ID == tok.ID {
+						continue
+					}
+					if gap := tok.Top[0].Logprob - tok.Top[1].Logprob; gap > alike {
+						t.Errorf("reply %d: token %d differs, where the likeliest is so much likelier: %g", i, n, gap)
+					}
+					other++
+					break
+				}
+			}
+			if st.Speculation.Accepted == 0 {
+				t.Errorf("nothing was drafted: %+v", st.Speculation)
+			}
+			t.Logf("%d of %d replies differ behind two tokens as likely; %d steps, %+v", other, len(want), st.Steps, st.Speculation)
+			if err := errors.Join(m.Close(), be.Close()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
