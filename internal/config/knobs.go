@@ -249,7 +249,7 @@ var Knobs = slices.Concat([]Knob{
 		Doc:  "prompt `tokens` that run in one step at most, never more than 8192; step-target makes it fewer while others wait",
 		bind: func(c *Config) pflag.Value { return integerUpTo(&c.PrefillStepSize, 1, MaxBatchTokens) }},
 	{Flag: "speculation", Group: Run,
-		Doc:  "auto looks up what comes next in the prompt, the answer and earlier answers of the same cache, runs it along and keeps what the model says anyway: replies are the same, to the bit, and faster where they repeat what was said. How much is run ahead is measured, and nothing is where it does not pay. On processors only, not yet on Apple's GPU",
+		Doc:  "auto looks up what comes next in the prompt, the answer and earlier answers of the same cache, runs it along and keeps what the model says anyway: replies are the same, to the bit on processors, and faster where they repeat what was said. How much is run ahead is measured, and nothing is where it does not pay. On MLX with models of attention alone",
 		bind: func(c *Config) pflag.Value { return choice(&c.Speculation, "auto", "off") }},
 	{Flag: "history", Group: Run,
 		Doc:  "exact keeps earlier answers as they were generated where the conversation says the same, so that no turn computes them again; text encodes them as the chat template writes them, as the header X-Hearth-History: text of a request does for that one",
