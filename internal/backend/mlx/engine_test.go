@@ -213,7 +213,7 @@ func TestCostOfForms(t *testing.T) {
 func TestSpeculation(t *testing.T) {
 	testshim.Library(t, testshim.Newest)
 	const alike = 1e-2
-	for _, typ := range []string{"qwen3", "gemma3", "deepseek_v3", "gpt_oss"} {
+	for _, typ := range []string{"qwen3", "gemma3", "gpt_oss"} {
 		t.Run(typ, func(t *testing.T) {
 			var g struct {
 				Config json.RawMessage `json:"config"`
