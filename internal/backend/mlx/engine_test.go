@@ -208,8 +208,8 @@ func TestCostOfForms(t *testing.T) {
 	}
 }
 
-// TestSpeculation: greedy replies with drafts are those without, but where the two likeliest tokens are as good as equal: a step of
-// several rows rounds otherwise than one of one row.
+// TestSpeculation: greedy replies with drafts are those without, but where the two likeliest tokens are as good as equal: a step
+// of several rows rounds otherwise than one of one row.
 func TestSpeculation(t *testing.T) {
 	testshim.Library(t, testshim.Newest)
 	const alike = 1e-2
