@@ -12,8 +12,8 @@ import (
 // step after the planned one before it reads the planned one's tokens. Where the guess was wrong the rows are thrown away: no
 // sequence's prefix reaches into them, and recurrent state is committed only when the plan agrees.
 //
-// A step with drafts depends on what the one before has drawn, so it is not given ahead. Where drafts are wanted for a row that is
-// in flight already, the device gets no further step, and the next plan has them.
+// A step with drafts depends on what the one before has drawn, so it is not given ahead. Where drafts are wanted for a row that
+// is in flight already, the device gets no further step, and the next plan has them.
 
 // inFlight is a step that the device was given and whose tokens have not been read.
 type inFlight struct {
