@@ -296,12 +296,13 @@ func (r *draftAsks) compare(t *testing.T, model string, n int, sampled bool, cou
 	alone := enginetest.Start(t, config, func(c *engine.Config) { c.Budget, c.MaxContext, c.NoCache = 1<<26, 2048, true })
 	plain := speak(alone)
 	for done := 0; done < n; { // each round on an engine that starts where the one before ended
+		tight := done > 0 && paged[model]
 		e := enginetest.Start(t, config, func(c *engine.Config) {
 			c.Budget, c.MaxContext, c.Speculate, c.PrefillChunk = 1<<26, 2048, true, 64
 			c.DraftAll()
 			c.Disk = &tier.Options{Dir: dir, Name: "m", Fingerprint: "m", Quota: 1 << 30, Warn: func(s string) { t.Error(s) }}
-			if done > 0 && paged[model] {
-				c.Budget = 34 * alone.Stats().Page * 8 / 7 // a prompt of most, or two
+			if tight {
+				c.Budget = 14 * alone.Stats().Page * 8 / 7
 			}
 		})
 		on := speak(e)
@@ -309,6 +310,9 @@ func (r *draftAsks) compare(t *testing.T, model string, n int, sampled bool, cou
 		var want []draftReply
 		for range min(3, n-done) {
 			q := r.ask(sampled)
+			if tight {
+				q.MaxTokens, q.N, q.Tools, q.Choice = 400, 3, nil, chat.ToolChoice{}
+			}
 			w := draftsOf(t.Context(), plain, q)
 			if q.Stop = r.stopWithin(w.text); q.Stop != nil && r.IntN(2) == 0 {
 				w = draftsOf(t.Context(), plain, q)
@@ -325,7 +329,7 @@ func (r *draftAsks) compare(t *testing.T, model string, n int, sampled bool, cou
 				q.Prediction = new(string(b))
 			}
 			if len(w.text) > 20 && len(r.said) < 8 {
-				r.said = append(r.said, string(bytes.ToValidUTF8([]byte(w.text), nil)))
+				r.said = append(r.said, string(bytes.ToValidUTF8([]byte(w.text)[:min(len(w.text), 120)], nil)))
 			}
 			asks, want = append(asks, q), append(want, w)
 			done++
