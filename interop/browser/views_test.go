@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/chromedp"
+
 	"hearth/interop/program"
 )
 
@@ -88,4 +90,31 @@ func shows(t *testing.T, browser context.Context) {
 	b.size(390, 844, true)
 	b.fits()
 	b.axe("models, phone, dark")
+}
+
+// long: a conversation of 2,000 messages is opened and read from its end to its beginning; only what is gone to is made.
+func long(t *testing.T, browser context.Context) {
+	server := scripted(t, `{"raw": "Hello."}`)
+	b := open(t, browser)
+	b.size(1280, 800, false)
+	b.show(server.URL)
+	b.wait("the composer", "document.querySelector('.picker option')")
+	b.text(`(() => { const text = 'A paragraph with **some** words, and ' + 'more of them, '.repeat(20) + '\n\n- one\n- two\n\n\u0060\u0060\u0060go\nfunc main() {}\n\u0060\u0060\u0060\n';
+		const messages = Array.from({ length: 2000 }, (_, i) => ({ n: i + 1, parent: i, role: i % 2 ? 'assistant' : 'user', text: 'Number ' + (i + 1) + '. ' + text, state: 'done' }));
+		const data = new DataTransfer(); data.items.add(new File([JSON.stringify({ format: 'hearth-conversations-1', conversations: [{ title: 'long', leaf: 2000, messages }] })], 'long.json', { type: 'application/json' }));
+		const input = document.querySelector('.side-files input'); input.files = data.files; input.dispatchEvent(new Event('change')); })()`)
+	b.wait("the conversation", "document.querySelectorAll('.message').length > 0")
+	b.run(chromedp.Reload())
+	b.text("globalThis.tasks = [], new PerformanceObserver(l => tasks.push(...l.getEntries().map(e => e.duration))).observe({ type: 'longtask', buffered: true })")
+	b.wait("its end", "document.querySelector('.prose strong') && document.body.innerText.includes('Number 2000. ')")
+	if n := value[int](b, "document.querySelectorAll('.message').length"); n > 60 {
+		t.Errorf("%d messages are made at once", n)
+	}
+	b.text(`(async () => { const s = document.querySelector('.scroller'); while (document.querySelectorAll('.message').length < 2000) { s.scrollTop = 0; await new Promise(requestAnimationFrame); } })()`)
+	b.wait("its beginning", "document.querySelectorAll('.message').length === 2000")
+	b.wait("Markdown there", "document.querySelector('.message.assistant .prose strong')")
+	longest := value[float64](b, "Math.max(0, ...tasks)")
+	if t.Logf("the longest task takes %.0f ms, of %s", longest, b.text("tasks.length + ' above 50 ms'")); longest > 1000 { // as busy as the machine is
+		t.Errorf("a task takes %.0f ms", longest)
+	}
 }

@@ -15,7 +15,7 @@ export function open(root, [chosen = '']) {
   let models = [];
   const picker = h('select.input', { id: 'connect-model', change: () => choose(picker.value) });
   const blocks = h('div.blocks');
-  const said = h('div', { 'aria-live': 'polite' });
+  const said = h('div.said', { 'aria-live': 'polite' });
 
   const choose = (id) => {
     const m = models.find((x) => x.id === id);
