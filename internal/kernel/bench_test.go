@@ -46,7 +46,7 @@ func BenchmarkMul(b *testing.B) {
 // BenchmarkMulCached multiplies panels that stay in the second-level cache.
 func BenchmarkMulCached(b *testing.B) {
 	for _, f := range benchFormats {
-		for _, cols := range []int{1024, 3072} {
+		for _, cols := range []int{1024, 3072, 4096} {
 			m := benchMatrix(b, f, 128, cols)
 			eachForBench(b, func(b *testing.B) {
 				for _, prec := range forms(m) {
@@ -162,8 +162,8 @@ func BenchmarkAttend(b *testing.B) {
 // benchCache is a way to attend.
 type benchCache struct {
 	CacheType
-	half, codes bool
-	i16         bool
+	half, codes  bool
+	i16, columns bool
 }
 
 func (c benchCache) String() string {
@@ -174,6 +174,8 @@ func (c benchCache) String() string {
 		return "codes"
 	case c.i16:
 		return "i16"
+	case c.columns:
+		return "columns"
 	}
 	return c.CacheType.String()
 }
@@ -209,13 +211,13 @@ func canI16(b *testing.B, r *Rows) bool {
 func BenchmarkAttendRows(b *testing.B) {
 	const n = 4096
 	eachForBench(b, func(b *testing.B) {
-		for _, t := range benchCaches {
+		for _, t := range append(benchCaches, benchCache{CacheType: CacheF32, columns: true}) {
 			for _, dim := range []int{64, 128, 256} {
-				for _, rows := range []int{1, 2, 4, 8, 24, 48, 96} {
+				for _, rows := range []int{1, 2, 4, 8, 24, 48, 96, 192} {
 					b.Run(fmt.Sprintf("%v/dim=%d/rows=%d", t, dim, rows), func(b *testing.B) {
 						c := randomAttn(rand.New(rand.NewPCG(3, 9)), t.CacheType, n, rows, 2, dim, dim)
 						c.half, c.codes = t.half && canHalf(b, &c.k), t.codes && canCodes(b, &c.k)
-						c.i16 = t.i16 && canI16(b, &c.k)
+						c.i16, c.columns = t.i16 && canI16(b, &c.k), t.columns
 						b.ReportMetric(float64(n*rows*2*4*dim)/benchAttend(b, c).Seconds()/1e9, "best-GFLOP/s")
 					})
 				}

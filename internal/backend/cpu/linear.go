@@ -13,8 +13,9 @@ const (
 	leastChunkBytes = 32 << 10
 	chunkBytes      = 1 << 20
 	// manyRowPanels is the least of the largest chunk: with hundreds of rows, panels that follow each other find the
-	// rows in the cache.
+	// rows in the cache. From manyRows on no chunk is of one panel: dense weights of two are multiplied at a time.
 	manyRowPanels = 8
+	manyRows      = 24
 )
 
 // serialWork is how many elements an elementwise op does on the calling thread before starting a region pays.
@@ -125,6 +126,9 @@ func (s *scope) product() {
 	s.be.last = j.part
 	s.pool.ahead.Store(j.part.next)
 	least := max(leastChunkBytes/rows/bytes, 1)
+	if rows >= manyRows {
+		least = max(least, 2)
+	}
 	most := max(chunkBytes/rows/bytes, manyRowPanels)
 	s.pool.run(j, j.part.m.Panels(), least, most)
 }
