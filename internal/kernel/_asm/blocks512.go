@@ -3,11 +3,11 @@ package main
 import "fmt"
 
 // Products of many rows with dense weights for AVX-512: see blocks in ../mul_blocks_amd64.go. Floats of a block of columns of two
-// panels stay in the nearest cache, and tiles of blockRows rows go over them: every number of x that is read serves two
+// panels stay in the nearest cache, and tiles of blockTile rows go over them: every number of x that is read serves two
 // registers of weights, where a tile of one panel reads one for each product.
 
 const (
-	blockRows   = 6 // of a tile: with two panels and two chains, 24 sums
+	blockTile   = 6 // of a tile: with two panels and two chains, 24 sums
 	blockPanels = 2
 )
 
@@ -38,13 +38,13 @@ func blockFloats(a *asm, k kind) {
 	a.label("loop")
 	for col := range 4 {
 		for p := range blockPanels {
-			from, to := fmt.Sprintf("%d(SI)%s", col*64, []string{"", "(R8*1)"}[p]), 128*col+64*p
+			panel, to := []string{"", "(R8*1)"}[p], 128*col+64*p
 			switch {
 			case k == f32:
-				a.o("VMOVUPS %s, Z%d", from, p)
+				a.o("VMOVUPS %d(SI)%s, Z%d", col*64, panel, p)
 				a.o("VMOVUPS Z%d, %d(DI)", p, to)
 			case col%2 == 0:
-				a.o("VMOVUPS %d(SI)%s, Z%d", col*32, []string{"", "(R8*1)"}[p], p)
+				a.o("VMOVUPS %d(SI)%s, Z%d", col*32, panel, p)
 				a.o("VPSLLD $16, Z%d, Z%d", p, 2+p)
 				a.o("VMOVUPS Z%d, %d(DI)", 2+p, to)
 			default:
@@ -64,9 +64,10 @@ func blockFloats(a *asm, k kind) {
 // blockProducts adds the products of a block of columns to the sums of some tiles, which begin at 0 and end in y.
 //
 // General registers: AX arguments, SI floats, DI y of the tile, DX and R15 rows 0-3 and 4-5 of x, R8 and R9 one and three row
-// strides, R10 sums of the tile, R11 its rows of x, R12 stride of y, BX tiles left, CX quads left, R14 scratch.
+// strides, R10 sums of the tile, R11 its rows of x, R12 stride of y, R13 and R14 what DX and R15 will be for the next tile, whose rows are
+// fetched, BX tiles left, CX quads left.
 func blockProducts(a *asm) {
-	r := routine{set: sets[2], kind: f32, rows: blockRows}
+	r := routine{set: sets[2], kind: f32, rows: blockTile}
 	a.raw("// func mulBlocksAVX512(a *blockArgs)\nTEXT ·mulBlocksAVX512(SB), NOSPLIT, $0-8\n")
 	a.o("MOVQ a+0(FP), AX")
 	a.o("MOVQ blockArgs_x(AX), R11")
@@ -79,12 +80,12 @@ func blockProducts(a *asm) {
 	a.label("tile")
 	a.o("CMPQ blockArgs_first(AX), $0")
 	a.o("JNE zero")
-	for i := range blockRows * blockPanels * chains {
+	for i := range blockTile * blockPanels * chains {
 		a.o("VMOVUPS %d(R10), Z%d", 64*i, i)
 	}
 	a.o("JMP begun")
 	a.label("zero")
-	for i := range blockRows * blockPanels * chains {
+	for i := range blockTile * blockPanels * chains {
 		a.o("VPXORD Z%d, Z%d, Z%d", i, i, i)
 	}
 	a.label("begun")
@@ -95,14 +96,14 @@ func blockProducts(a *asm) {
 	a.o("LEAQ (R11)(R9*2), R13")
 	a.o("LEAQ (R15)(R9*2), R14")
 	a.label("loop")
-	for m := range blockRows {
+	for m := range blockTile {
 		a.o("PREFETCHT0 (%s)%s", []string{"R13", "R14"}[m/4], []string{"", "(R8*1)", "(R8*2)", "(R9*1)"}[m%4])
 	}
 	for col := range 4 {
 		for p := range blockPanels {
 			a.o("VMOVUPS %d(SI), Z%d", 128*col+64*p, 24+p)
 		}
-		for m := range blockRows {
+		for m := range blockTile {
 			x := 26 + m
 			a.o("VBROADCASTSS %s, Z%d", r.x(m, 4*col), x)
 			for p := range blockPanels {
@@ -119,13 +120,13 @@ func blockProducts(a *asm) {
 	a.o("JNZ loop")
 	a.o("CMPQ blockArgs_last(AX), $0")
 	a.o("JNE last")
-	for i := range blockRows * blockPanels * chains {
+	for i := range blockTile * blockPanels * chains {
 		a.o("VMOVUPS Z%d, %d(R10)", i, 64*i)
 	}
 	a.o("JMP done")
 	a.label("last")
 	a.o("MOVQ DI, R14")
-	for m := range blockRows {
+	for m := range blockTile {
 		for p := range blockPanels {
 			d := blockSum(m, p, 0)
 			a.o("VADDPS Z%d, Z%d, Z%d", blockSum(m, p, 1), d, d)
@@ -135,7 +136,7 @@ func blockProducts(a *asm) {
 	}
 	a.o("MOVQ R14, DI")
 	a.label("done")
-	a.o("ADDQ $%d, R10", 64*blockRows*blockPanels*chains)
+	a.o("ADDQ $%d, R10", 64*blockTile*blockPanels*chains)
 	a.o("LEAQ (R11)(R9*2), R11")
 	a.o("DECQ BX")
 	a.o("JNZ tile")
