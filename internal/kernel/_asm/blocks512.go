@@ -64,8 +64,8 @@ func blockFloats(a *asm, k kind) {
 // blockProducts adds the products of a block of columns to the sums of some tiles, which begin at 0 and end in y.
 //
 // General registers: AX arguments, SI floats, DI y of the tile, DX and R15 rows 0-3 and 4-5 of x, R8 and R9 one and three row
-// strides, R10 sums of the tile, R11 its rows of x, R12 stride of y, R13 and R14 what DX and R15 will be for the next tile, whose rows are
-// fetched, BX tiles left, CX quads left.
+// strides, R10 sums of the tile, R11 its rows of x, R12 stride of y, R13 and R14 what DX and R15 will be for the next tile, whose
+// rows are fetched, BX tiles left, CX quads left.
 func blockProducts(a *asm) {
 	r := routine{set: sets[2], kind: f32, rows: blockTile}
 	a.raw("// func mulBlocksAVX512(a *blockArgs)\nTEXT ·mulBlocksAVX512(SB), NOSPLIT, $0-8\n")
