@@ -9,7 +9,7 @@ RACE     := ./internal/engine ./internal/embed ./internal/sched ./internal/kv ./
 VENV     := .venv
 TIME     ?= 30s
 
-.PHONY: help build run check fmt vet lint test race purego cross arm64 mlx mlx-overhead interop interop-npm fuzz fuzz-keep fuzz-parsers schema-suite schema-beside generations calls demo-data quality quality-real bench soak hostile prometheus drafts kill crash vuln load browser browser-chromium screenshots beside crowd bigfolder hub minilm golden size clean
+.PHONY: help build run check fmt vet lint test race purego cross arm64 mlx mlx-overhead interop interop-npm openapi fuzz fuzz-keep fuzz-parsers schema-suite schema-beside generations calls demo-data quality quality-real bench soak hostile prometheus drafts kill crash vuln load browser browser-chromium screenshots beside crowd bigfolder hub minilm golden size clean
 
 help: ## what can be made
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -103,7 +103,7 @@ $(VENV)/mlx/.done-lm: $(VENV)/mlx/.done
 	$(VENV)/mlx/bin/pip install -q 'mlx-lm==0.32.2'
 	touch $@
 
-interop: build $(VENV)/.done $(VENV)/previous/.done $(VENV)/hub/.done $(VENV)/hub-before/.done ## the official SDKs in Python, Go and TypeScript and Claude Code (also through LiteLLM), Codex, opencode and aider against a running server
+interop: build $(VENV)/.done $(VENV)/previous/.done $(VENV)/hub/.done $(VENV)/hub-before/.done $(VENV)/openapi/.done ## the official SDKs in Python, Go and TypeScript and Claude Code (also through LiteLLM), Codex, opencode and aider against a running server
 	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/bin/python interop/python/test_sdk.py
 	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/bin/python interop/python/test_scripted.py
 	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/previous/bin/python interop/python/test_scripted.py
@@ -115,11 +115,20 @@ interop: build $(VENV)/.done $(VENV)/previous/.done $(VENV)/hub/.done $(VENV)/hu
 	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/previous/bin/python interop/python/test_forms.py
 	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/bin/python interop/python/test_embeddings.py
 	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/previous/bin/python interop/python/test_embeddings.py
+	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/openapi/bin/python interop/openapi/test_api.py
 	cd interop/go && HEARTH_BIN=$(CURDIR)/bin/hearth go test -count=1 ./...
 	go test -count=1 ./interop/hub -python $(CURDIR)/$(VENV)/hub/bin/python -before $(CURDIR)/$(VENV)/hub-before/bin/python
 	@if command -v npm >/dev/null; then $(MAKE) interop-npm; \
 	elif test "$$CI" = true; then echo "npm is missing" >&2; exit 1; \
 	else echo "skipped, because npm is missing: the TypeScript SDKs, Claude Code, Codex, opencode, and LiteLLM and aider beside them" >&2; fi
+
+openapi: build $(VENV)/openapi/.done ## requests made of the API's description and broken, for SECONDS (600), with SEED (1)
+	HEARTH_BIN=$(CURDIR)/bin/hearth API_SECONDS=$(or $(SECONDS),600) API_SEED=$(or $(SEED),1) $(VENV)/openapi/bin/python interop/openapi/test_api.py
+
+$(VENV)/openapi/.done: interop/openapi/requirements.txt
+	python3 -m venv $(@D)
+	$(@D)/bin/pip install -q -r $<
+	touch $@
 
 # What comes from npm is installed outside the tree, at the versions its package.json pins.
 interop-npm: build $(VENV)/typescript/.done $(VENV)/claude/.done $(VENV)/litellm/.done $(VENV)/agents/.done $(VENV)/aider/.done $(VENV)/mcp/.done $(VENV)/mcp-python/.done

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"hearth/internal/apidoc/apidoctest"
 	"hearth/internal/catalog"
 	"hearth/internal/config"
 	"hearth/internal/demo"
@@ -85,6 +86,7 @@ func TestPull(t *testing.T) {
 			t.Fatalf("%s: %v", line, err)
 		}
 		events = append(events, e.Event)
+		apidoctest.Read().Value(t, "PullEvent", []byte(line))
 		switch e.Event {
 		case "plan":
 			if e.ID != "org/name" || e.Commit != commit || e.Missing != 0 || e.Bytes == 0 || e.Count == 0 || e.Fits == nil || !*e.Fits || e.Context != 8192 || e.Need <= e.Weights || e.Memory <= e.Need {

@@ -25,7 +25,8 @@ const Prefix = "/webui/"
 
 // pages are the documents, by their paths. A page is a line here and its files in static.
 var pages = map[string]string{
-	"/": "index.html",
+	"/":     "index.html",
+	"/docs": "docs.html",
 }
 
 // policy is what a page may do: run and load what this server has, and call it. No text becomes code or markup but through the
