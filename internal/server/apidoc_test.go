@@ -100,6 +100,10 @@ func TestAPIDocReplies(t *testing.T) {
 	}{
 		{"GET /", "/", "", 200},
 		{"GET /openapi.json", "/openapi.json", "", 200},
+		{"GET /docs", "/docs", "", 200},
+		{"GET /webui/{file}", "/webui/docs.js", "", 200},
+		{"POST /v1/markdown", "/v1/markdown", `{"texts":["*Hi*"]}`, 200},
+		{"POST /v1/markdown", "/v1/markdown", `{}`, 400},
 		{"GET /health", "/health", "", 200},
 		{"GET /livez", "/livez", "", 200},
 		{"GET /readyz", "/readyz", "", 200},
