@@ -77,6 +77,15 @@ func join(version string) ([]byte, error) {
 			return nil, fmt.Errorf("%s.json: %w", name, err)
 		}
 	}
+	for _, all := range []members{doc.Paths, doc.Components.Schemas} {
+		seen := map[string]bool{}
+		for _, one := range all {
+			if seen[one.name] {
+				return nil, fmt.Errorf("there are two of %s", one.name)
+			}
+			seen[one.name] = true
+		}
+	}
 	quoted, err := json.Marshal(version)
 	if err != nil {
 		return nil, err
