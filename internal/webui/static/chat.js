@@ -10,7 +10,7 @@ export const name = 'chat', label = 'Chat';
 const picture = 'chat';
 export { picture as icon };
 
-const atOnce = 30; // messages that are made at once; earlier ones when somebody goes to them
+const atOnce = 12; // messages that are made at once; earlier ones when somebody goes to them
 const mostPicture = 20 << 20; // bytes
 
 let side, current = null;
@@ -240,10 +240,17 @@ class View {
     return out.reverse();
   }
 
+  /** children are the numbers of the messages behind each. */
   children() {
-    const by = new Map();
-    for (const m of this.all.values()) by.set(m.parent, [...(by.get(m.parent) ?? []), m.n]);
-    return by;
+    if (!this.by) {
+      this.by = new Map();
+      for (const m of this.all.values()) {
+        const list = this.by.get(m.parent);
+        if (list) list.push(m.n);
+        else this.by.set(m.parent, [m.n]);
+      }
+    }
+    return this.by;
   }
 
   /** show draws the branch anew: its end, and what is before it when somebody goes there. */
@@ -340,6 +347,7 @@ class View {
     for (const other of this.all.keys()) n = Math.max(n, other + 1);
     const m = { of: this.meta.id, n, parent, role, at: Date.now(), text: '', reasoning: '', images: [], calls: [], model: '', error: '', finish: '', state: 'done', stats: null, ...more };
     this.all.set(n, m);
+    this.by = null;
     this.meta.leaf = n;
     this.meta.at = Date.now();
     return m;
