@@ -40,7 +40,7 @@ const (
 	neighbours    = 0.5  // of that for the other lengths, while they have not been seen
 	step          = 1.3  // times that a step may seem to be off once there were a few: who is interrupted says nothing of drafts
 	probe         = 64   // after so many steps one has no drafts, which says what they are worth
-	retry         = 128  // after so many steps whose likely drafts looked too dear one is run, which says whether they still are
+	retry         = 128  // after so many steps whose further, likely drafts looked too dear some are run: are they still?
 	likely        = 0.5
 	worth         = 1.03 // drafts have to bring so much more than none
 )
@@ -129,7 +129,7 @@ func (g *group) Of(drafts int) float64 {
 // alone.
 type Belief struct {
 	right, all [len(classes)]float64
-	dear       int // steps whose likely drafts were not run since one was
+	dear       int // steps whose further, likely drafts were not run since some were
 }
 
 // classes are lengths of matches that count alike, up to each, and what is believed at first.
@@ -219,10 +219,8 @@ func (c *Costs) Choose(options []Option, sequences, most int) {
 	}
 	tokens, best, at := float64(sequences), float64(sequences)*worth, 0
 	for n := 1; n <= left; n++ {
-		o := likeliest(options)
-		tokens += o.next
-		o.Take++
-		o.next *= o.chance()
+		tokens += likeliest(options).next
+		take(options)
 		if v := tokens / g.Of(n); v > best {
 			best, at = v, n
 		}
@@ -231,20 +229,28 @@ func (c *Costs) Choose(options []Option, sequences, most int) {
 		o := &options[i]
 		o.begin()
 	}
-	if o := likeliest(options); at == 0 && o.next > likely {
-		if o.Belief.dear++; o.Belief.dear > retry {
-			at = 1
-		}
-	}
 	for range at {
-		o := likeliest(options)
-		o.Belief.dear = 0
-		o.Take++
-		o.next *= o.chance()
+		take(options)
+	}
+	if at < left && likeliest(options).next > likely {
+		b := likeliest(options).Belief
+		if b.dear++; b.dear > retry {
+			b.dear = 0
+			for n := min(at+1, left-at); n > 0 && likeliest(options).next > likely; n-- {
+				take(options)
+			}
+		}
 	}
 }
 
-// likeliest is the option whose next draft is likeliest to be right. There is one that has another.
+// take takes the next draft that is likeliest to be right.
+func take(options []Option) {
+	o := likeliest(options)
+	o.Take++
+	o.next *= o.chance()
+}
+
+// likeliest is the option whose next draft is likeliest to be right, nil if none has another.
 func likeliest(options []Option) (best *Option) {
 	for i := range options {
 		if o := &options[i]; o.Take < o.Drafts && (best == nil || o.next > best.next) {

@@ -36,8 +36,13 @@ func check(t *testing.T, ids []int32) {
 		if p := x.Match(); p.Match != want || p.Match > 0 && !slices.Equal(text[p.At-p.Match:p.At], text[len(text)-p.Match:]) {
 			t.Fatalf("after %v: %v, want a match of %d", text, p, want)
 		}
-		if _, match := l.Draft(nil, 5, nil); match < want { // more where a copy was taken up again
+		draft, match := l.Draft(nil, 5, nil)
+		if match < want { // more where a copy was taken up again
 			t.Fatalf("after %v: a match of %d, want %d", text, match, want)
+		}
+		// A token that was changed counts as alike.
+		if match > 0 && !slices.Contains(places(text, match), draft[0]) && (match == want || !slices.Contains(places(text, match-1), draft[0])) {
+			t.Fatalf("after %v: drafts %v, which never followed", text, draft)
 		}
 	}
 	if len(ids) > 8 {
@@ -46,6 +51,16 @@ func check(t *testing.T, ids []int32) {
 			t.Fatalf("%v in %v: %v, want a match of %d", tail, ids, p, want)
 		}
 	}
+}
+
+// places are the tokens that followed where so many tokens were like the end.
+func places(text []int32, match int) (ids []int32) {
+	for at := match; at < len(text); at++ {
+		if slices.Equal(text[at-match:at], text[len(text)-match:]) {
+			ids = append(ids, text[at])
+		}
+	}
+	return ids
 }
 
 // TestNaive: what is found is as long as what a search through the whole text finds.
