@@ -44,7 +44,7 @@ export function open(root, [chosen = '']) {
   }, 'button primary');
 
   const list = h('nav.clients', { 'aria-label': 'Clients' }, ...clients.map((c) => h('a', { href: '#/connect/' + c.id, 'aria-current': c === client ? 'page' : null }, c.name)));
-  root.append(h('div.page', {}, h('div.page-head', {}, h('h1', {}, 'Connect'), h('p', {}, 'What other programs are told so that they use this server.')),
+  root.append(h('div.page', {}, h('div.page-head', {}, h('h1', {}, 'Connect'), h('p', {}, 'What other programs are told so that they use this server. All that can be asked of it stands in the ', h('a', { href: '/docs' }, 'API reference'), '.')),
     h('div.card.connect-bar', {}, h('div.field', {}, h('span.label', {}, 'Address'), h('div.row', {}, h('code.address', {}, at.url), copyButton(() => at.url))),
       h('div.field.grow', {}, h('label', { for: 'connect-model' }, 'Model'), picker),
       h('div.field', {}, h('span.label', {}, 'Key'), h('span.muted', {}, currentKey() ? hidden : 'any will do')), test),

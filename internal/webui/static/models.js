@@ -79,9 +79,10 @@ class View {
       b.setAttribute('aria-label', text + ' ' + m.id);
       return b;
     };
+    const names = (m.names ?? []).filter((name) => name !== m.id);
     const usable = m.kind === 'chat' && (m.status === 'loaded' || m.status === 'on_disk');
     return h('article.card.model', { 'aria-label': m.id }, h('div.grow', {}, h('div.row', {}, h('h2', {}, m.id), h('span.badge' + state.look, {}, state.text), m.default ? h('span.badge', {}, 'default') : null),
-      h('p.muted.small', {}, facts.join(' · ')), m.names?.length ? h('p.muted.small', {}, 'Also ' + m.names.join(', ')) : null,
+      h('p.muted.small', {}, facts.join(' · ')), names.length ? h('p.muted.small', {}, 'Also ' + names.join(', ')) : null,
       m.problem ? h('p.danger-text.small', {}, m.problem) : null, m.reason ? h('p.muted.small', {}, m.reason) : null),
     may && m.status === 'on_disk' ? act('Load', '/hearth/models/load') : null,
     may && m.status === 'loaded' && !m.pinned ? act('Unload', '/hearth/models/unload') : null,
