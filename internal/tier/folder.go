@@ -18,9 +18,11 @@ const (
 	aboutFile = "about.txt" // the fingerprint in words, for people
 )
 
-// fingerprint also covers the form of the files.
+// fingerprint also covers the form of the files: all of the geometry that they have to do with, spelled as it always was.
 func fingerprint(o *Options) [32]byte {
-	return sha256.Sum256(fmt.Appendf(nil, "%d\n%+v\n%s", version, o.Geometry, o.Fingerprint))
+	g := &o.Geometry
+	form := fmt.Sprintf("{PageTokens:%d Groups:%+v FixedBytes:%d SnapBytes:%d SlotToken:%d}", g.PageTokens, g.Groups, g.FixedBytes, g.SnapBytes, g.SlotToken)
+	return sha256.Sum256(fmt.Appendf(nil, "%d\n%s\n%s", version, form, o.Fingerprint))
 }
 
 // folder names a model's folder: readable, and different for different fingerprints.
