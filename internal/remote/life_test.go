@@ -27,8 +27,7 @@ type fake struct {
 }
 
 func (f *fake) Kill() {
-	f.how = "signal: killed"
-	f.finish()
+	f.finish("signal: killed")
 }
 
 func (f *fake) Wait() string {
@@ -38,8 +37,9 @@ func (f *fake) Wait() string {
 
 func (f *fake) PID() int { return 1 }
 
-func (f *fake) finish() {
+func (f *fake) finish(how string) {
 	f.once.Do(func() {
+		f.how = how
 		f.Close()
 		close(f.end)
 	})
@@ -130,7 +130,7 @@ func troupe(t *testing.T, started *[]time.Duration, parts ...func(*actor)) Confi
 		mu.Lock()
 		defer mu.Unlock()
 		ours, theirs := net.Pipe()
-		f := &fake{Conn: ours, end: make(chan struct{}), how: "exit status 7"}
+		f := &fake{Conn: ours, end: make(chan struct{})}
 		part := parts[min(n, len(parts)-1)]
 		n++
 		if started != nil {
@@ -139,7 +139,7 @@ func troupe(t *testing.T, started *[]time.Duration, parts ...func(*actor)) Confi
 		go func() {
 			part(&actor{conn: theirs, in: newReceiver(theirs), t: t})
 			theirs.Close()
-			f.finish()
+			f.finish("exit status 7")
 		}()
 		return f, nil
 	}}
