@@ -117,10 +117,17 @@ ${ran=1}
 ＜img src=x onerror=ran=1＞
 `), "\n")
 
+// behind passes requests on. Its connections are its own: those of the default transport are closed with any server of a test.
+func behind(target *url.URL) http.Handler {
+	p := httputil.NewSingleHostReverseProxy(target)
+	p.Transport = &http.Transport{DisableKeepAlives: true}
+	return p
+}
+
 // stub answers in the model's place, what its client asks for: all payloads as text in small pieces, as tools, or as an error.
 func stub(target *url.URL) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/", httputil.NewSingleHostReverseProxy(target))
+	mux.Handle("/", behind(target))
 	mux.HandleFunc("GET /v1/models", func(w http.ResponseWriter, _ *http.Request) {
 		var list []map[string]any
 		for _, p := range payloads {

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
 	"net/url"
 	"strings"
 	"testing"
@@ -60,7 +59,7 @@ func shows(t *testing.T, browser context.Context) {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/", httputil.NewSingleHostReverseProxy(target))
+	mux.Handle("/", behind(target))
 	more := make(chan struct{})
 	mux.HandleFunc("POST /hearth/models/pull", func(w http.ResponseWriter, _ *http.Request) {
 		tell := func(event string) {

@@ -1,5 +1,5 @@
 // How other programs use this server, with its address, a key and a model filled in, and a request that tries them.
-import { h, button, copyButton } from './dom.js';
+import { h, button, codeBlock, copyButton } from './dom.js';
 import { call, currentKey, getJSON, words } from './api.js';
 import { clients } from './clients.js';
 
@@ -26,7 +26,9 @@ export function open(root, [chosen = '']) {
   const draw = () => {
     blocks.replaceChildren(...client.blocks(at).map(([title, language, text]) => {
       const shown = currentKey() ? text.replaceAll(currentKey(), hidden) : text; // what is copied has it
-      return h('div.code', {}, h('div.code-head', {}, h('span', {}, title || language), copyButton(() => text)), h('pre', { tabindex: 0, role: 'region', 'aria-label': title || client.name }, h('code', {}, shown)));
+      const { node, code } = codeBlock(title || language, title || client.name, () => text);
+      code.textContent = shown;
+      return node;
     }));
   };
   const test = button('Test it', 'connect', async () => {

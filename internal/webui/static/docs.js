@@ -1,5 +1,5 @@
 // The reference of the API: /openapi.json as people read it. What an operation has inside is made when it is opened.
-import { h, copyButton, count } from './dom.js';
+import { h, codeBlock, count } from './dom.js';
 
 const main = document.getElementById('main');
 const search = document.getElementById('search');
@@ -24,7 +24,9 @@ function prose(text, element = 'p') {
 
 /** code is an example that can be copied. */
 function code(label, text) {
-  return h('div.code', {}, h('div.code-head', {}, label, copyButton(() => text)), h('pre', { tabindex: 0, 'aria-label': label }, text));
+  const block = codeBlock(label, label);
+  block.code.textContent = text;
+  return block.node;
 }
 
 /** later is what is made when somebody opens it. */

@@ -16,7 +16,6 @@ const paths = {
   sliders: 'M4 7h9M17 7h3M4 17h3M11 17h9M15 5v4M9 15v4',
   image: 'M4 5h16v14H4ZM4 16l4.5-4.5 4 4 2.5-2.5 5 5M15 9.500h.01',
   trash: 'M5 7h14M10 7V4.500h4V7M7 7l.8 12.500h8.400L17 7M10.5 11v5M13.5 11v5',
-  down: 'M6 9.500l6 6 6-6',
   left: 'M14.5 6l-6 6 6 6',
   right: 'M9.5 6l6 6-6 6',
   tool: 'M14.5 6.500a3.8 3.8 0 0 1 5-3L17 6l1 1 2.5-2.500a3.8 3.8 0 0 1-5 5L7.5 17.500a1.8 1.8 0 1 1-2.5-2.500l8-8',
@@ -30,17 +29,16 @@ const paths = {
   flame: 'M12 3c.6 3.2 5.5 5.4 5.5 10.300A5.6 5.6 0 0 1 12 19a5.6 5.6 0 0 1-5.5-5.700c0-2 1-3.5 2.2-4.7.3 1.5 1 2.3 2 2.700C10.2 8.5 10.8 5.3 12 3ZM5 22h14',
 };
 
-/** icon draws one of the pictures above; what it means is said by its neighbour or by the label of what it is in. */
-export function icon(name) {
-  const ns = 'http://www.w3.org/2000/svg';
-  const svg = document.createElementNS(ns, 'svg');
-  svg.setAttribute('viewBox', '0 0 24 24');
-  svg.setAttribute('aria-hidden', 'true');
-  const path = document.createElementNS(ns, 'path');
-  path.setAttribute('d', paths[name]);
-  svg.append(path);
-  return svg;
+/** drawing is an element of SVG. */
+export function drawing(name, attributes, ...children) {
+  const e = document.createElementNS('http://www.w3.org/2000/svg', name);
+  for (const [key, value] of Object.entries(attributes)) e.setAttribute(key, value);
+  e.append(...children);
+  return e;
 }
+
+/** icon draws one of the pictures above; what it means is said by its neighbour or by the label of what it is in. */
+export const icon = (name) => drawing('svg', { viewBox: '0 0 24 24', 'aria-hidden': 'true' }, drawing('path', { d: paths[name] }));
 
 /** h makes an element: its name and classes ("button.primary"), attributes (functions listen; true, false and null are whether), children. */
 export function h(spec, attributes = {}, ...children) {
@@ -88,14 +86,22 @@ export async function copy(text) {
   return done;
 }
 
-/** copyButton copies what text() gives, and says that it has. */
-export function copyButton(text, classes = 'button quiet tiny') {
+/** copyButton copies what text() gives, and says that it has; a bare one shows no word. */
+export function copyButton(text, bare = false) {
+  const face = (picture, word) => [icon(picture), ...(bare ? [] : [h('span', {}, word)])];
   const b = button('Copy', 'copy', async () => {
     const done = await copy(text());
-    b.replaceChildren(icon(done ? 'check' : 'close'), h('span', {}, done ? 'Copied' : 'Not copied'));
-    setTimeout(() => b.replaceChildren(icon('copy'), h('span', {}, 'Copy')), 1600);
-  }, classes);
+    b.replaceChildren(...(done ? face('check', 'Copied') : face('close', 'Not copied')));
+    setTimeout(() => b.replaceChildren(...face('copy', 'Copy')), 1600);
+  }, bare ? 'button' : 'button quiet tiny', bare);
   return b;
+}
+
+/** codeBlock is a block of code under its name, and the element that its text goes into. What is copied is that text, or what copied() gives. */
+export function codeBlock(name, label, copied) {
+  const code = h('code');
+  const node = h('div.code', {}, h('div.code-head', {}, h('span', {}, name), copyButton(copied ?? (() => code.textContent))), h('pre', { tabindex: 0, role: 'region', 'aria-label': label }, code));
+  return { node, code };
 }
 
 /** confirm asks before something that cannot be taken back; it gives true or false. */

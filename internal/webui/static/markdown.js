@@ -1,6 +1,6 @@
 // Markdown while it is written. What is finished of it, paragraph by paragraph, is made into HTML by the server, once; what is open
 // stands as text. So an answer costs what it is long. Blocks of code are text alone and need nobody.
-import { h, copyButton } from './dom.js';
+import { h, codeBlock } from './dom.js';
 import { call } from './api.js';
 
 const most = 32 << 10; // characters of a block that is sent; a longer one stays text
@@ -90,7 +90,7 @@ export class Writer {
   }
 
   openCode(mark, language) {
-    const { node, code } = codeBlock(language);
+    const { node, code } = codeIn(language);
     this.root.append(node);
     this.block = { node, into: code, text: [], mark };
     this.blank = 0;
@@ -115,12 +115,10 @@ export class Writer {
   }
 }
 
-/** codeBlock is a block of code with its language and a button that copies it. */
-function codeBlock(language) {
-  const code = h('code');
+/** codeIn is a block of code in a language. */
+function codeIn(language) {
   const name = language.slice(0, 32);
-  const node = h('div.code', {}, h('div.code-head', {}, h('span', {}, name || 'text'), copyButton(() => code.textContent)), h('pre', { tabindex: 0, role: 'region', 'aria-label': name ? 'Code, ' + name : 'Code' }, code));
-  return { node, code };
+  return codeBlock(name || 'text', name ? 'Code, ' + name : 'Code');
 }
 
 // What waits to be rendered, and whether somebody is at it.
@@ -177,7 +175,7 @@ function made(from) {
   const name = from.tagName.toLowerCase();
   if (name === 'pre') {
     const language = /^language-([\w+#.-]{1,32})$/.exec(from.firstElementChild?.className ?? '')?.[1] ?? '';
-    const { node, code } = codeBlock(language);
+    const { node, code } = codeIn(language);
     code.textContent = from.textContent.replace(/\n$/, '');
     return node;
   }

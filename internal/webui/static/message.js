@@ -1,5 +1,5 @@
 // One message as it is shown. Texts of people are text; texts of models are Markdown.
-import { h, icon, button, copy, copyButton, count } from './dom.js';
+import { h, icon, button, copyButton, count } from './dom.js';
 import { Writer } from './markdown.js';
 import { answering } from './answers.js';
 
@@ -39,7 +39,7 @@ export class Shown {
     const bubble = h('div.bubble', {}, m.text);
     if (m.images.length) this.root.append(h('div.pictures', {}, ...m.images.map((i) => h('img', { src: i.url, alt: i.name || 'Picture', title: i.name }))));
     if (m.text) this.root.append(bubble);
-    this.root.append(h('div.actions', {}, this.branches(), copyOf(() => m.text), button('Edit', 'edit', () => this.edit(), 'button', true)));
+    this.root.append(h('div.actions', {}, this.branches(), copyButton(() => m.text, true), button('Edit', 'edit', () => this.edit(), 'button', true)));
   }
 
   edit() {
@@ -177,7 +177,7 @@ export class Shown {
     if (note) this.foot.append(h('div.note' + (m.state === 'failed' || m.error ? '.bad' : ''), { role: m.state === 'failed' ? 'alert' : null }, h('span', {}, note),
       m.state !== 'failed' && m.text ? button('Continue', 'right', () => this.does.goOn(m), 'button tiny') : button('Try again', 'retry', () => this.does.again(m), 'button tiny')));
     if (m.stats) this.foot.append(h('div.stats', {}, ...statistics(m.stats)));
-    this.foot.append(h('div.actions', {}, this.branches(), copyOf(() => m.text), button('Answer anew', 'retry', () => this.does.again(m), 'button', true),
+    this.foot.append(h('div.actions', {}, this.branches(), copyButton(() => m.text, true), button('Answer anew', 'retry', () => this.does.again(m), 'button', true),
       button('Branch into a new conversation', 'branch', () => this.does.fork(m), 'button', true)));
   }
 
@@ -200,16 +200,6 @@ export class Shown {
     this.switch?.replaceWith(this.branches());
   }
 }
-
-/** copyOf is a button that shows no word. */
-const copyOf = (text) => {
-  const b = button('Copy', 'copy', async () => {
-    const done = await copy(text());
-    b.replaceChildren(icon(done ? 'check' : 'close'));
-    setTimeout(() => b.replaceChildren(icon('copy')), 1600);
-  }, 'button', true);
-  return b;
-};
 
 /** outcome says how an answer has ended, where that is not as it should. */
 function outcome(m) {

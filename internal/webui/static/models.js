@@ -1,5 +1,5 @@
 // The models: what is loaded and on the disk, loading and unloading, fetching others, and the memory that they share.
-import { h, icon, button, say, bytes, count } from './dom.js';
+import { h, icon, drawing, button, say, bytes, count } from './dom.js';
 import { Failure, events, getJSON, manage, words } from './api.js';
 
 export const name = 'models', label = 'Models';
@@ -163,18 +163,10 @@ function stateOf(m) {
 
 /** bar draws shares of a whole beside each other. */
 function bar(parts) {
-  const ns = 'http://www.w3.org/2000/svg';
-  const svg = document.createElementNS(ns, 'svg');
-  svg.setAttribute('viewBox', '0 0 100 4');
-  svg.setAttribute('preserveAspectRatio', 'none');
-  svg.setAttribute('class', 'bar');
-  svg.setAttribute('aria-hidden', 'true');
   let x = 0;
-  for (const [kind, share] of parts) {
-    const r = document.createElementNS(ns, 'rect');
-    for (const [k, v] of Object.entries({ x, y: 0, width: share * 100, height: 4, class: kind })) r.setAttribute(k, v);
-    svg.append(r);
+  return drawing('svg', { viewBox: '0 0 100 4', preserveAspectRatio: 'none', class: 'bar', 'aria-hidden': 'true' }, ...parts.map(([kind, share]) => {
+    const rect = drawing('rect', { x, y: 0, width: share * 100, height: 4, class: kind });
     x += share * 100;
-  }
-  return svg;
+    return rect;
+  }));
 }
