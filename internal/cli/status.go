@@ -67,6 +67,14 @@ func (m monitor) Status() server.Status {
 	return st
 }
 
+// History implements server.Monitor.
+func (m monitor) History(int64) server.History { return server.History{Step: 1} }
+
+// Tree implements server.Monitor.
+func (m monitor) Tree(context.Context, server.TreeQuery) (server.Tree, error) {
+	return server.Tree{Nodes: []server.TreeNode{}}, nil
+}
+
 // Progress implements server.Monitor.
 func (m monitor) Progress() server.Progress {
 	p := server.Progress{Requests: map[string]server.RequestProgress{}, Loading: m.models.Loaded()}

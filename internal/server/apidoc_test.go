@@ -26,13 +26,20 @@ import (
 func everything(t *testing.T) *Server {
 	t.Helper()
 	o := managed(&shelf{})
-	o.Monitor = &figures{status: Status{Status: "running", Model: "m", Cache: Cache{Type: "prefix_tree"}}}
+	o.Monitor = &figures{status: Status{Status: "running", Model: "m", Cache: Cache{Type: "prefix_tree"}}, history: someHistory, tree: someTree}
 	kept := store.New(store.Options{Mode: store.Memory})
 	t.Cleanup(func() { _ = kept.Close() })
 	o.Protocols = []wire.Protocol{anthropic.Protocol{}, responses.Protocol{Store: kept}, openai.Protocol{}}
 	o.Metrics, o.MCP = metrics.New(metrics.Options{Version: "1", Commit: "c"}), toolbox{}
 	return New(o)
 }
+
+// someHistory and someTree have all of their fields.
+var (
+	someHistory = History{Now: 9, First: 9, Step: 1, Columns: Columns{Prompt: []int64{1}, Cached: []int64{1}, Output: []int64{1}, Requests: []int64{1}, Running: []int64{1},
+		Waiting: []int64{1}, Batch: []float64{1.5}, State: []int64{1}, Cache: []int64{1}, Hits: Hits{[]int64{1}, []int64{1}, []int64{1}, []int64{1}, []int64{1}}}}
+	someTree = Tree{PageTokens: 64, Nodes: []TreeNode{{ID: 0, Model: "m", Tokens: 64, Label: "Hello"}, {ID: 1, Parent: new(int), Tokens: 64}}, LeftOut: 1}
+)
 
 var parameter = regexp.MustCompile(`\{[^}]*\}`)
 
@@ -109,7 +116,13 @@ func TestAPIDocReplies(t *testing.T) {
 		{"GET /readyz", "/readyz", "", 200},
 		{"GET /metrics", "/metrics", "", 200},
 		{"GET /v1/status", "/v1/status", "", 200},
+		{"GET /v1/status/history", "/v1/status/history", "", 200},
+		{"GET /v1/status/history", "/v1/status/history?since=-1", "", 400},
+		{"GET /v1/cache/tree", "/v1/cache/tree?most=7", "", 200},
+		{"GET /v1/cache/tree", "/v1/cache/tree?most=x", "", 400},
 		{"GET /v1/cache/stats", "/v1/cache/stats", "", 200},
+		{"GET /v1/requests", "/v1/requests", "", 200},
+		{"GET /v1/requests/{id}", "/v1/requests/x", "", 404},
 		{"DELETE /v1/cache", "/v1/cache", "", 200},
 		{"DELETE /v1/requests/{id}", "/v1/requests/x", "", 404},
 		{"POST /v1/requests/{id}/cancel", "/v1/requests/x/cancel", "", 404},
@@ -174,7 +187,7 @@ func TestAPIDocFields(t *testing.T) {
 	doc := apidoctest.Read()
 	for name, v := range map[string]any{
 		"Health": Health{}, "Probe": probed{}, "Status": Status{}, "OwnStatus": OwnStatus{}, "CacheStats": CacheStats{}, "OwnCacheStats": OwnCacheStats{},
-		"Cleared": Cleared{}, "Managed": Managed{}, "Removed": Removed{}, "AliasList": struct {
+		"Cleared": Cleared{}, "History": History{}, "Traces": Traces{}, "Trace": Trace{}, "CacheTree": Tree{}, "Managed": Managed{}, "Removed": Removed{}, "AliasList": struct {
 			Aliases []Alias `json:"aliases"`
 		}{}, "MCPServers": struct {
 			Servers []mcp.Status `json:"servers"`

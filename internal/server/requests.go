@@ -66,7 +66,7 @@ func (s *Server) track(next http.Handler) http.Handler {
 	})
 }
 
-// mountRequests registers the routes that cancel.
+// mountRequests registers the routes of a request.
 func (s *Server) mountRequests(mux wire.Mux) {
 	cancel := func(w http.ResponseWriter, r *http.Request) {
 		id := r.PathValue("id")
@@ -78,5 +78,9 @@ func (s *Server) mountRequests(mux wire.Mux) {
 		wire.WriteJSON(w, http.StatusOK, map[string]string{"id": id, "status": "cancelled"})
 	}
 	wire.Handle(mux, "", "/requests/{id}/cancel", wire.Method(s.fail, http.MethodPost, cancel))
-	wire.Handle(mux, "", "/requests/{id}", wire.Method(s.fail, http.MethodDelete, cancel))
+	one := map[string]http.HandlerFunc{http.MethodDelete: cancel}
+	if s.o.Monitor != nil {
+		one[http.MethodGet] = s.answer(s.showRequest)
+	}
+	wire.Handle(mux, "", "/requests/{id}", wire.Methods(s.fail, one))
 }

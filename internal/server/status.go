@@ -120,11 +120,15 @@ type Cache struct {
 // RequestStatus is a request that waits or runs.
 type RequestStatus struct {
 	ID           string  `json:"request_id"`
-	Phase        string  `json:"phase"` // queued, prefill or generation
+	Model        string  `json:"model"`
+	Session      string  `json:"session"` // "" where it is not known
+	Age          float64 `json:"age_s"`   // since it came to its model
+	Phase        string  `json:"phase"`   // queued, prefill or generation
 	TokensPerSec float64 `json:"tokens_per_second"`
 	TTFT         float64 `json:"ttft_s"`   // 0 before the first token
 	Progress     float64 `json:"progress"` // from 0 to 1, of the prompt while in prefill, then of max_tokens
 	HitType      string  `json:"cache_hit_type"`
+	Prompt       int     `json:"prompt_tokens"`
 	Cached       int     `json:"cached_tokens"`
 	Generated    int     `json:"generated_tokens"`
 	MaxTokens    int     `json:"max_tokens"`
@@ -178,6 +182,10 @@ type Monitor interface {
 	CacheStats() CacheStats // Isolation is filled in by the server
 	// Progress is how far all that is done has come.
 	Progress() Progress
+	// History is what happened in the seconds after since, as far as that is remembered.
+	History(since int64) History
+	// Tree is what q asks for of the prefix trees.
+	Tree(ctx context.Context, q TreeQuery) (Tree, error)
 	// ClearCache drops what no running sequence uses.
 	ClearCache(ctx context.Context) (Cleared, error)
 	// Stored is what of the cache is under one salt, and ClearStored drops of that what no running sequence uses.
@@ -271,6 +279,7 @@ func (b *bounds) all() map[chat.Bound]int64 {
 // mountMonitor registers the routes of the monitor.
 func (s *Server) mountMonitor(mux wire.Mux) {
 	m := s.o.Monitor
+	s.mountLive(mux)
 	wire.Handle(mux, "", "/status", wire.Method(s.fail, http.MethodGet, func(w http.ResponseWriter, r *http.Request) {
 		st := m.Status()
 		st.UptimeS = int64(time.Since(s.began).Seconds())

@@ -18,12 +18,20 @@ import (
 // figures is a monitor that says what it is told.
 type figures struct {
 	status  Status
+	history History
+	tree    Tree
+	asked   []TreeQuery
 	cleared int
 	salts   [][16]byte // cleared
 	err     error
 }
 
-func (f *figures) Status() Status     { return f.status }
+func (f *figures) Status() Status        { return f.status }
+func (f *figures) History(int64) History { return f.history }
+func (f *figures) Tree(_ context.Context, q TreeQuery) (Tree, error) {
+	f.asked = append(f.asked, q)
+	return f.tree, f.err
+}
 func (f *figures) Progress() Progress { return Progress{} }
 func (f *figures) CacheStats() CacheStats {
 	return CacheStats{Type: "prefix_tree", Isolation: "key", Entries: 1, Sessions: 2, MaxSessions: 3, Bytes: 4, Idle: 5, MaxIdle: 6, Budget: 7,
@@ -51,7 +59,7 @@ func (f *figures) ClearCache(context.Context) (Cleared, error) {
 func TestStatus(t *testing.T) {
 	f := &figures{status: Status{Status: "running", Model: "m", Steps: 1, Running: 2, Waiting: 3,
 		Metal: Metal{1.5, 2.5, 3.5}, Memory: Memory{1, 2, 3, 4, 5, 6}, Cache: Cache{"prefix_tree", 1, 0.5, 2.5},
-		Requests: []RequestStatus{{"req_1", "generation", 12.5, 0.25, 0.75, "prefix", 100, 30, 40}}}}
+		Requests: []RequestStatus{{"req_1", "m", "", 1.5, "generation", 12.5, 0.25, 0.75, "prefix", 110, 100, 30, 40}}}}
 	o := options()
 	o.Monitor = f
 	s := New(o)
@@ -71,8 +79,8 @@ func TestStatus(t *testing.T) {
 			}
 		}
 	}
-	status(`{"status":"running"` + rest + `"requests":[{"request_id":"req_1","phase":"generation","tokens_per_second":12.5,"ttft_s":0.25,` +
-		`"progress":0.75,"cache_hit_type":"prefix","cached_tokens":100,"generated_tokens":30,"max_tokens":40}]}`)
+	status(`{"status":"running"` + rest + `"requests":[{"request_id":"req_1","model":"m","session":"","age_s":1.5,"phase":"generation","tokens_per_second":12.5,"ttft_s":0.25,` +
+		`"progress":0.75,"cache_hit_type":"prefix","prompt_tokens":110,"cached_tokens":100,"generated_tokens":30,"max_tokens":40}]}`)
 	f.status.Requests = nil
 	close(s.draining)
 	status(`{"status":"draining"` + rest + `"requests":[]}`)
