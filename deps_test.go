@@ -32,9 +32,9 @@ var layers = map[string][]string{
 	"wire/responses": {"wire", "wire/openai", "chat", "store"},
 	"wire/wiretest":  {"wire", "chat"},
 	"store":          {"regular"},
-	"catalog":        {"access", "chat", "hub", "dialect", "generate", "embed", "engine", "remote", "model", "vision", "tokenizer", "backend", "kv", "config", "demo", "script", "tier", "regular", "budget", "sysmem"},
+	"catalog":        {"access", "chat", "hub", "dialect", "generate", "embed", "engine", "remote", "model", "vision", "tokenizer", "backend", "kv", "config", "demo", "script", "tier", "timeline", "regular", "budget", "sysmem"},
 	"embed":          {"chat", "tokenizer", "model", "backend", "watchdog", "budget"},
-	"script":         {"chat", "generate", "tokenizer", "engine", "kv", "regular"},
+	"script":         {"chat", "generate", "tokenizer", "engine", "kv", "regular", "timeline"},
 	"generate":       {"callform", "chat", "jinja", "tokenizer", "dialect", "transcript", "retention", "grammar", "grammar/jsonschema", "textform", "schema", "engine", "sample", "vision", "regular", "jsonc"},
 	"dialect":        {"schema"},
 	"callform":       {"dialect", "grammar", "grammar/jsonschema", "schema"},
@@ -42,8 +42,8 @@ var layers = map[string][]string{
 	"transcript":     {"tokenizer", "retention"},
 
 	"engine/enginetest": {"engine", "model", "backend", "backend/cpu", "quant"},
-	"engine":            {"sched", "spec", "kv", "tier", "sample", "model", "backend", "watchdog", "budget"},
-	"remote":            {"engine", "sample", "kv", "backend", "watchdog", "budget"},
+	"engine":            {"sched", "spec", "kv", "tier", "sample", "model", "backend", "watchdog", "budget", "timeline"},
+	"remote":            {"engine", "sample", "kv", "backend", "watchdog", "budget", "timeline"},
 	"tier":              {"kv", "regular"},
 	"sched":             {"kv"},
 	"spec":              {},
@@ -69,7 +69,7 @@ var layers = map[string][]string{
 
 	"chat": {}, "chat/chattest": {"chat"}, "jinja": {}, "tokenizer": {"regular", "jsonc"}, "jsonc": {}, "grammar": {}, "grammar/regex": {"grammar", "grammar/notation"}, "grammar/jsonschema": {"grammar", "grammar/regex", "schema"}, "grammar/notation": {"grammar"},
 	"grammar/gbnf": {"grammar", "grammar/notation"}, "grammar/lark": {"grammar", "grammar/notation", "grammar/regex"}, "grammar/notation/notationtest": {"grammar", "grammar/notation", "demo", "tokenizer"}, "schema": {}, "sample": {}, "kv": {"retention"}, "retention": {}, "quant": {}, "safetensors": {"regular"},
-	"budget": {}, "sysmem": {}, "watchdog": {}, "webui": {}, "config": {"access", "chat", "regular"}, "console": {}, "hub": {"regular"}, "hub/hubtest": {}, "demo": {}, "metrics": {}, "regular": {}, "vision": {},
+	"budget": {}, "sysmem": {}, "watchdog": {}, "timeline": {}, "webui": {}, "config": {"access", "chat", "regular"}, "console": {}, "hub": {"regular"}, "hub/hubtest": {}, "demo": {}, "metrics": {}, "regular": {}, "vision": {},
 }
 
 // modules are the third-party modules the program and its tests may use, with the reason for each. A module that is

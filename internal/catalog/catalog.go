@@ -25,6 +25,7 @@ import (
 	"hearth/internal/config"
 	"hearth/internal/embed"
 	"hearth/internal/model"
+	"hearth/internal/timeline"
 )
 
 // Catalog is the table of models. Its methods are safe for concurrent use, but for those that add to it.
@@ -36,6 +37,7 @@ type Catalog struct {
 	Note func(line string)
 
 	loads loadCount // see Loaded
+	hour  timeline.Hour
 	made  time.Time // the catalog
 
 	cfg     *config.Config // without what its file says of single models
@@ -147,7 +149,7 @@ func (c *Catalog) Known() <-chan struct{} { return c.Main().known }
 // Load reads the models, one after the other, and starts their engines. It is called once; its error is also what every Open then
 // says. A small model that does not chat is refused before any is read.
 func (c *Catalog) Load(bs Backends) error {
-	bs.loads = &c.loads
+	bs.loads, bs.hour = &c.loads, &c.hour
 	var err error
 	if small := c.Small(); small != nil {
 		err = mustChat(small.src, small.cfg)

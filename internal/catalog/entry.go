@@ -125,7 +125,7 @@ func (e *Entry) open(ctx context.Context, bs Backends, disk *DiskCache) (m *resi
 		m.enc, m.warnings, err = openEncoder(ctx, e.src, e.cfg, e.ID(), e.kind, bs)
 	case e.cfg.Script != "":
 		m.script = e.cfg.Script
-		m.gen, m.warnings, err = openScripted(e.src, e.cfg, e.ID(), bs.Warn)
+		m.gen, m.warnings, err = openScripted(e.src, e.cfg, e.ID(), bs)
 	case encodes(e.src):
 		e.setKnown(false) // it has no template
 		m.enc, m.warnings, err = openEncoder(ctx, e.src, e.cfg, e.ID(), model.Generates, bs)

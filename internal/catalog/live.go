@@ -8,6 +8,7 @@ import (
 
 	"hearth/internal/engine"
 	"hearth/internal/kv"
+	"hearth/internal/timeline"
 )
 
 // Stats gives the sums of all engines' figures; those that count since the start have also what models did that have gone.
@@ -86,14 +87,25 @@ func (c *Catalog) Encoders() []*Encoder {
 	return all
 }
 
+// Live is a sequence that waits or runs.
+type Live struct {
+	Model string // its id
+	engine.Live
+}
+
 // Live lists what waits and runs, model after model.
-func (c *Catalog) Live() []engine.Live {
-	var all []engine.Live
+func (c *Catalog) Live() []Live {
+	var all []Live
 	for _, e := range c.every() {
-		all = append(all, e.loaded().live()...)
+		for _, l := range e.loaded().live() {
+			all = append(all, Live{e.ID(), l})
+		}
 	}
 	return all
 }
+
+// Hour is what the models did in each second of the last hour.
+func (c *Catalog) Hour() *timeline.Hour { return &c.hour }
 
 // WeightBytes is the size of the loaded weights of models that generate, and of the main one whatever it does.
 func (c *Catalog) WeightBytes() int64 {

@@ -21,6 +21,7 @@ import (
 	"hearth/internal/remote"
 	"hearth/internal/sysmem"
 	"hearth/internal/tier"
+	"hearth/internal/timeline"
 )
 
 // Opener makes a backend as the configuration says. The caller of this package chooses which there are.
@@ -41,6 +42,7 @@ type Backends struct {
 	demand *demand       // nil: the model stays
 	away   *remote.Share // in the process of a model: its share, nil if it has none
 	loads  *loadCount    // nil: nobody counts
+	hour   *timeline.Hour
 }
 
 // loadCount counts what is being loaded.
@@ -260,7 +262,7 @@ func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 		MaxSequences: cfg.MaxSequences, MaxQueue: cfg.MaxQueue, PrefillChunk: cfg.PrefillStepSize,
 		StepTarget: cfg.StepTarget, Speculate: cfg.Speculation == "auto", NoCache: !cfg.PromptCache,
 		CacheTTL: cfg.ContextTTL, CacheSessions: cfg.ContextSessions, CacheBytes: cfg.PromptCacheMax,
-		Disk: disk, Timings: cfg.Measured(), Trace: h.Trace, Stuck: h.Stuck,
+		Disk: disk, Timings: cfg.Measured(), Hour: bs.hour, Trace: h.Trace, Stuck: h.Stuck,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("load model: %s: %w", c.Where, err)

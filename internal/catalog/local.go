@@ -90,7 +90,7 @@ func saveHistory(w *Weights, gen chat.Generator) error {
 }
 
 // openScripted loads the text side of a model and a script that answers in its place.
-func openScripted(src *Source, cfg *config.Config, id string, warn func(string)) (chat.Generator, []Warning, error) {
+func openScripted(src *Source, cfg *config.Config, id string, bs Backends) (chat.Generator, []Warning, error) {
 	if err := checkParsers(cfg); err != nil {
 		return nil, nil, err
 	}
@@ -107,9 +107,9 @@ func openScripted(src *Source, cfg *config.Config, id string, warn func(string))
 	if err := errors.Join(err, c.Close()); err != nil {
 		return nil, nil, err
 	}
-	text.Info.ID, text.Warn = id, warn
+	text.Info.ID, text.Warn = id, bs.Warn
 	text.Sight = sight
-	gen, err := script.New(text, s, cfg.ContextLength)
+	gen, err := script.New(text, s, cfg.ContextLength, bs.hour)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -145,7 +145,7 @@ func (b Backends) start(s spec, src *Source, cfg *config.Config, name string, h 
 	if err != nil {
 		return m, err
 	}
-	c.Share = h.share
+	c.Share, c.Hour = h.share, b.hour
 	r, err := open(c)
 	if err != nil {
 		h.close()

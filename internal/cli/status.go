@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"time"
 
@@ -12,7 +13,9 @@ import (
 	"hearth/internal/config"
 	"hearth/internal/console"
 	"hearth/internal/engine"
+	"hearth/internal/kv"
 	"hearth/internal/server"
+	"hearth/internal/timeline"
 )
 
 // monitor gives the server its figures: those of all models together.
@@ -68,7 +71,38 @@ func (m monitor) Status() server.Status {
 }
 
 // History implements server.Monitor.
-func (m monitor) History(int64) server.History { return server.History{Step: 1} }
+func (m monitor) History(since int64) server.History {
+	now := time.Now()
+	seconds, first := m.models.Hour().Since(now, since, nil)
+	h := server.History{Now: now.Unix(), First: first, Step: 1}
+	n := len(seconds)
+	counts := make([]int64, n*13) // all of them, one behind the other
+	column := func(of func(s *timeline.Second) int64) []int64 {
+		c := counts[:n:n]
+		counts = counts[n:]
+		for i := range seconds {
+			c[i] = of(&seconds[i])
+		}
+		return c
+	}
+	hits := func(k kv.Kind) []int64 { return column(func(s *timeline.Second) int64 { return s.Hits[k] }) }
+	h.Columns = server.Columns{
+		Prompt:   column(func(s *timeline.Second) int64 { return s.Prompt }),
+		Cached:   column(func(s *timeline.Second) int64 { return s.Cached }),
+		Output:   column(func(s *timeline.Second) int64 { return s.Output }),
+		Requests: column(func(s *timeline.Second) int64 { return s.Requests }),
+		Running:  column(func(s *timeline.Second) int64 { return s.Most.Running }),
+		Waiting:  column(func(s *timeline.Second) int64 { return s.Most.Waiting }),
+		State:    column(func(s *timeline.Second) int64 { return s.Most.State }),
+		Cache:    column(func(s *timeline.Second) int64 { return s.Most.Cache }),
+		Hits:     server.Hits{Exact: hits(kv.Exact), Prefix: hits(kv.Within), Supersequence: hits(kv.Supersequence), LCP: hits(kv.LCP), Miss: hits(kv.Miss)},
+		Batch:    make([]float64, n),
+	}
+	for i := range seconds {
+		h.Columns.Batch[i] = math.Round(100*float64(seconds[i].Sequences)/float64(max(seconds[i].Steps, 1))) / 100
+	}
+	return h
+}
 
 // Tree implements server.Monitor.
 func (m monitor) Tree(context.Context, server.TreeQuery) (server.Tree, error) {
@@ -111,12 +145,12 @@ func hitRate(c engine.CacheStats) float64 {
 }
 
 // requests makes one entry of the sequences of a request, which are its choices.
-func requests(live []engine.Live, now time.Time) []server.RequestStatus {
+func requests(live []catalog.Live, now time.Time) []server.RequestStatus {
 	out := []server.RequestStatus{}
 	for i := range live {
 		l := &live[i]
 		if n := len(out); n == 0 || out[n-1].ID != l.Request || l.Request == "" {
-			out = append(out, server.RequestStatus{ID: l.Request, Phase: "queued", MaxTokens: l.Max})
+			out = append(out, server.RequestStatus{ID: l.Request, Model: l.Model, Age: now.Sub(l.Submitted).Seconds(), Phase: "queued", Prompt: l.Prompt, MaxTokens: l.Max})
 		}
 		r := &out[len(out)-1]
 		if l.Started.IsZero() {

@@ -237,16 +237,16 @@ func TestSmallBudget(t *testing.T) {
 func TestRequests(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	after := func(s float64) time.Time { return at.Add(time.Duration(s * float64(time.Second))) }
-	live := []engine.Live{
-		{Request: "one", Max: 100, Usage: engine.Usage{Prompt: 40, Cached: 30, Hit: kv.Within, Ran: 40, Submitted: at, Started: after(1), First: after(2), Generated: 21}},
-		{Request: "one", Max: 100, Usage: engine.Usage{Prompt: 40, Cached: 39, Ran: 40, Submitted: at, Started: after(2), First: after(3), Generated: 11}},
-		{Request: "two", Max: 50, Usage: engine.Usage{Prompt: 400, Ran: 100, Submitted: at, Started: after(1)}},
-		{Request: "three", Max: 60, Usage: engine.Usage{Prompt: 10, Submitted: at}},
+	live := []catalog.Live{
+		{Model: "m", Live: engine.Live{Request: "one", Max: 100, Usage: engine.Usage{Prompt: 40, Cached: 30, Hit: kv.Within, Ran: 40, Submitted: at, Started: after(1), First: after(2), Generated: 21}}},
+		{Model: "m", Live: engine.Live{Request: "one", Max: 100, Usage: engine.Usage{Prompt: 40, Cached: 39, Ran: 40, Submitted: at, Started: after(2), First: after(3), Generated: 11}}},
+		{Model: "m", Live: engine.Live{Request: "two", Max: 50, Usage: engine.Usage{Prompt: 400, Ran: 100, Submitted: after(2), Started: after(3)}}},
+		{Model: "n", Live: engine.Live{Request: "three", Max: 60, Usage: engine.Usage{Prompt: 10, Submitted: at}}},
 	}
 	want := []server.RequestStatus{
-		{ID: "one", Phase: "generation", TokensPerSec: 20./10 + 10./9, TTFT: 2, Progress: 0.21, HitType: "prefix", Cached: 30, Generated: 32, MaxTokens: 100},
-		{ID: "two", Phase: "prefill", Progress: 0.25, HitType: "miss", MaxTokens: 50},
-		{ID: "three", Phase: "queued", MaxTokens: 60},
+		{ID: "one", Model: "m", Age: 12, Prompt: 40, Phase: "generation", TokensPerSec: 20./10 + 10./9, TTFT: 2, Progress: 0.21, HitType: "prefix", Cached: 30, Generated: 32, MaxTokens: 100},
+		{ID: "two", Model: "m", Age: 10, Prompt: 400, Phase: "prefill", Progress: 0.25, HitType: "miss", MaxTokens: 50},
+		{ID: "three", Model: "n", Age: 12, Prompt: 10, Phase: "queued", MaxTokens: 60},
 	}
 	if d := cmp.Diff(want, requests(live, after(12))); d != "" {
 		t.Errorf("-want +got\n%s", d)

@@ -21,6 +21,7 @@ import (
 	"hearth/internal/sample"
 	"hearth/internal/sched"
 	"hearth/internal/tier"
+	"hearth/internal/timeline"
 	"hearth/internal/watchdog"
 )
 
@@ -52,12 +53,13 @@ type Config struct {
 	draftAll   bool          // all there are, whatever they cost, from the first token on: for tests
 	fixedCosts bool          // steps teach nothing of what they cost, and indexes are there at once: for tests
 
-	CacheTTL      time.Duration // what is stored and not used for so long is forgotten; 0: never
-	CacheSessions int           // sessions whose prompts are remembered [500]
-	CacheBytes    int64         // of what is stored and no sequence uses; 0: as much as there is
-	Disk          *tier.Options // where pages go that leave memory; Geometry and Ready are the engine's; nil: nowhere
-	Timings       bool          // Stats have them
-	Trace         func(Step)    // called after every step, on the engine's goroutine: it must not wait; nil: nobody listens
+	CacheTTL      time.Duration  // what is stored and not used for so long is forgotten; 0: never
+	CacheSessions int            // sessions whose prompts are remembered [500]
+	CacheBytes    int64          // of what is stored and no sequence uses; 0: as much as there is
+	Disk          *tier.Options  // where pages go that leave memory; Geometry and Ready are the engine's; nil: nowhere
+	Timings       bool           // Stats have them
+	Hour          *timeline.Hour // is told what happens; nil: nobody is
+	Trace         func(Step)     // called after every step, on the engine's goroutine: it must not wait; nil: nobody listens
 	// Stuck, if set, is called once for a step that does not end, with how long that has been, from any goroutine: it must not
 	// wait. Stats tell it, too.
 	Stuck func(time.Duration)
@@ -87,6 +89,7 @@ type Engine struct {
 	closed  bool
 	stats   Stats
 	stored  map[kv.Tag]kv.Stored // of the prefix tree
+	meter   *timeline.Meter
 
 	// Of the loop alone.
 	sched    *sched.Scheduler
@@ -101,6 +104,7 @@ type Engine struct {
 	seqs     map[sched.ID]*sequence // waiting and running
 	lacked   [lacks]time.Time       // when somebody waited last for what
 	took     time.Duration          // of the last step
+	happened timeline.Counts        // that meter has yet to be told
 	outcomes []sched.Outcome        // reused
 	left     []kv.SlotID            // reused
 }
@@ -213,6 +217,7 @@ func New(cfg Config) (*Engine, error) {
 		}, e.signal)
 	}
 	e.stats.Cache.Enabled = e.sched.Prefix() != nil
+	e.meter = cfg.Hour.Meter()
 	if cfg.Timings {
 		e.stats.Timings = &Timings{}
 	}
@@ -420,8 +425,16 @@ func (e *Engine) submit(ctx context.Context, q *sequence) error {
 	q.stream.cancel = func() { e.cancel(q) }
 	q.unwatch = context.AfterFunc(ctx, q.stream.cancel)
 	e.inbox = append(e.inbox, q)
+	e.note(&timeline.Counts{Requests: 1})
 	e.signal()
 	return nil
+}
+
+// note tells the meter what has happened, and what there is now. Called with mu held.
+func (e *Engine) note(c *timeline.Counts) {
+	if e.meter != nil {
+		e.meter.Note(time.Now(), c, timeline.Levels{Running: int64(e.stats.Running), Waiting: int64(e.live - e.stats.Running), State: e.stats.Used, Cache: e.stats.Cache.Idle})
+	}
 }
 
 // cancel asks the loop to take q out.
@@ -471,6 +484,8 @@ func (e *Engine) publish(gone int) {
 	}
 	e.memory.tell()
 	e.live -= gone
+	e.note(&e.happened)
+	e.happened = timeline.Counts{}
 }
 
 // countStep counts a step.
@@ -487,6 +502,9 @@ func (e *Engine) countStep(p *sched.Plan, prompt, generated int64, starts CacheS
 	e.stats.Steps++
 	e.stats.PromptTokens += prompt
 	e.stats.GeneratedTokens += generated
+	h := &e.happened
+	h.Prompt, h.Output, h.Cached = h.Prompt+prompt, h.Output+generated, h.Cached+starts.Tokens
+	h.Steps, h.Sequences = h.Steps+int64(min(len(p.Items), 1)), h.Sequences+int64(len(p.Items))
 }
 
 // Stats is a snapshot between two steps.

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"hearth/internal/kv"
+	"hearth/internal/timeline"
 )
 
 // What a sequence does can be seen while it does it, and what is done is gone from the list.
@@ -204,4 +205,59 @@ func TestSalts(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// TestHour: what an engine did, and how much of it there was at a time, is in the seconds in which it was.
+func TestHour(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hour := &timeline.Hour{}
+		st := newSteps()
+		e := start(t, &hooked{begin: st.begin}, func(c *Config) { c.MaxSequences, c.PrefillChunk, c.Hour = 1, 100, hour })
+		began := time.Now().Unix()
+		p := Prompt{Tokens: prompt(150, 1), MaxTokens: 3, Logprobs: -1}
+		a := submit(t, e, p)
+		st.wait()
+		b := submit(t, e, p) // waits, and then finds all of the prompt
+		step := func() {
+			time.Sleep(time.Second)
+			st.next()
+			st.wait()
+		}
+		for range 4 {
+			step()
+		}
+		st.release()
+		read(t, a)
+		read(t, b)
+		synctest.Wait()
+		seconds, first := hour.Since(time.Now(), 0, nil)
+		type row struct {
+			timeline.Counts
+			Running, Waiting int64
+			State, Cache     bool
+		}
+		var got []row
+		for _, s := range seconds {
+			got = append(got, row{s.Counts, s.Most.Running, s.Most.Waiting, s.Most.State > 0, s.Most.Cache > 0})
+		}
+		one := timeline.Counts{Output: 1, Steps: 1, Sequences: 1}
+		want := []row{
+			{timeline.Counts{Requests: 2}, 1, 1, true, false},
+			{timeline.Counts{Prompt: 100, Steps: 1, Sequences: 1, Hits: [timeline.Kinds]int64{kv.Miss: 1}}, 1, 1, true, false},
+			{timeline.Counts{Prompt: 50, Output: 1, Steps: 1, Sequences: 1}, 1, 1, true, false},
+			{one, 1, 1, true, false},
+			{timeline.Counts{Prompt: 1, Cached: 149, Output: 4, Steps: 4, Sequences: 4, Hits: [timeline.Kinds]int64{kv.Supersequence: 1}}, 1, 1, true, true},
+		}
+		if d := cmp.Diff(want, got); d != "" || first != began {
+			t.Errorf("from %d: -want +got\n%s", first-began, d)
+		}
+		var after timeline.Counts
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		hour.Meter().Note(time.Now().Add(time.Second), &after, timeline.Levels{})
+		if last, _ := hour.Since(time.Now().Add(time.Second), time.Now().Unix(), nil); len(last) != 1 || last[0].Most != (timeline.Levels{}) {
+			t.Errorf("of an engine that is closed there is %+v", last)
+		}
+	})
 }

@@ -214,6 +214,7 @@ func (e *Engine) appendTokens(p sched.Plan, out []result) []sched.Outcome {
 			starts.Queries++
 			starts.Tokens += int64(it.Seq.Cached)
 			starts.Hits += int64(min(it.Seq.Cached, 1))
+			e.happened.Hits[it.Seq.Match.Kind]++
 		}
 		if it.Seq.Table.Len < it.Seq.Prompt {
 			prompt += int64(it.Tokens)

@@ -22,6 +22,7 @@ import (
 	"hearth/internal/backend"
 	"hearth/internal/budget"
 	"hearth/internal/engine"
+	"hearth/internal/timeline"
 )
 
 // Process is a worker process with a connection to it. Its methods may be called from any goroutine.
@@ -41,6 +42,7 @@ type Config struct {
 	Spec  json.RawMessage         // what the worker process is to load
 	Share *budget.Share           // what it has of the machine's memory; nil: what it takes is not counted
 	Warn  func(line string)       // called from any goroutine
+	Hour  *timeline.Hour          // is told what happens; nil: nobody is
 
 	Delay     func(deaths int) time.Duration // before the next start, after so many deaths in a row; nil: Delay
 	WaitLimit time.Duration                  // how long a prompt waits while there is no worker process; 0: 30 seconds
@@ -84,6 +86,7 @@ type Engine struct {
 	streams map[uint64]*stream
 	calls   map[uint64]*call
 	scoring int // calls of Score
+	meter   *timeline.Meter
 	past    engine.Stats
 	last    engine.Stats // of the session, as of its last reply
 	loaded  int          // worker processes so far
@@ -112,7 +115,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 		cfg.Silence = time.Minute
 	}
 	e := &Engine{cfg: cfg, quit: make(chan struct{}), done: make(chan struct{}), up: make(chan struct{}),
-		streams: map[uint64]*stream{}, calls: map[uint64]*call{}}
+		streams: map[uint64]*stream{}, calls: map[uint64]*call{}, meter: cfg.Hour.Meter()}
 	var s *session
 	for deaths := 0; ; deaths++ {
 		var err error

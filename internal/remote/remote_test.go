@@ -27,6 +27,7 @@ import (
 	"hearth/internal/quant"
 	"hearth/internal/sample"
 	"hearth/internal/tier"
+	"hearth/internal/timeline"
 )
 
 // TestMain also is the worker process: this program starts itself.
@@ -335,7 +336,8 @@ var ignoreTimes = diff.Options{
 
 // TestSame: an engine in a worker process answers as one in this process does, to the bit, also from what it has cached.
 func TestSame(t *testing.T) {
-	away, _ := open(t, spec{}, nil)
+	hour := &timeline.Hour{}
+	away, _ := open(t, spec{}, func(c *Config) { c.Hour = hour })
 	here := local(t, spec{})
 	if away.Context() != here.Context() || away.KV() != here.KV() || string(away.About()) != `{"name":"tiny"}` {
 		t.Errorf("context %d, kv %v, about %s", away.Context(), away.KV(), away.About())
@@ -363,6 +365,24 @@ func TestSame(t *testing.T) {
 				t.Errorf("prompt %d: nothing came from the cache", i)
 			}
 		}
+	}
+	var sum timeline.Counts
+	seconds, _ := hour.Since(time.Now(), 0, nil)
+	for i := range seconds {
+		sum.Requests, sum.Prompt, sum.Cached, sum.Output = sum.Requests+seconds[i].Requests, sum.Prompt+seconds[i].Prompt, sum.Cached+seconds[i].Cached, sum.Output+seconds[i].Output
+		sum.Steps, sum.Sequences = sum.Steps+seconds[i].Steps, sum.Sequences+seconds[i].Sequences
+		for k, n := range seconds[i].Hits {
+			sum.Hits[k] += n
+		}
+	}
+	began := int64(0)
+	for _, n := range sum.Hits {
+		began += n
+	}
+	st := away.Stats()
+	if sum.Requests != int64(2*len(prompts())) || sum.Prompt != st.PromptTokens || sum.Output != st.GeneratedTokens || sum.Cached != st.Cache.Tokens || began != st.Cache.Queries ||
+		sum.Hits[kv.Miss] == 0 || sum.Hits[kv.Miss] == began || sum.Steps == 0 || sum.Steps > sum.Sequences || sum.Sequences > sum.Prompt+sum.Output {
+		t.Errorf("the last hour has %+v, the engine %+v", sum, st)
 	}
 	p := prompt(300, 1)
 	want, err := here.Score(t.Context(), p.Tokens, 3)

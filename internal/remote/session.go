@@ -11,6 +11,7 @@ import (
 
 	"hearth/internal/budget"
 	"hearth/internal/engine"
+	"hearth/internal/timeline"
 )
 
 // session is the life of one worker process.
@@ -251,6 +252,13 @@ func (s *session) greet(b []byte) error {
 
 // updates appends what is new to the streams, and calls their hooks.
 func (s *session) updates(c *contents) error {
+	var happened timeline.Counts
+	defer func() {
+		happened.Steps = min(happened.Sequences, 1)
+		s.e.mu.Lock()
+		s.e.note(&happened)
+		s.e.mu.Unlock()
+	}()
 	for len(c.b) > 0 {
 		id := c.uint()
 		s.e.mu.Lock()
@@ -259,10 +267,14 @@ func (s *session) updates(c *contents) error {
 		if q == nil {
 			return errFrame
 		}
+		before := q.known.usage
 		n := q.known.update(c)
 		if c.bad {
 			return errFrame
 		}
+		s.e.mu.Lock()
+		q.count(&happened, &before, &n.Usage)
+		s.e.mu.Unlock()
 		if !n.Usage.Started.IsZero() {
 			q.prompt = nil
 		}

@@ -14,6 +14,7 @@ import (
 
 	"hearth/internal/engine"
 	"hearth/internal/kv"
+	"hearth/internal/timeline"
 )
 
 // stream is the parent's side of a sequence. If the worker process ends before the sequence has begun, the next one gets it.
@@ -32,6 +33,7 @@ type stream struct {
 	request string
 	client  uint64
 	max     int
+	began   bool // its first step has; under Engine.mu
 
 	prompt []byte // encoded; nil once it has begun
 	images []engine.Image
@@ -96,6 +98,7 @@ func (e *Engine) submit(ctx context.Context, s *session, p *engine.Prompt) (*eng
 		return nil, errors.New("submit: the prompt is too long to be handed to another process")
 	}
 	e.streams[q.id] = q
+	e.note(&timeline.Counts{Requests: 1})
 	q.unwatch = context.AfterFunc(ctx, cancel)
 	return q.stream, nil
 }
@@ -172,6 +175,38 @@ func (e *Engine) remove(id uint64) {
 	e.mu.Unlock()
 }
 
+// note tells the meter what has happened, and what there is now: of bytes, what was said last. Called with mu held.
+func (e *Engine) note(c *timeline.Counts) {
+	if e.meter == nil {
+		return
+	}
+	l := timeline.Levels{State: e.last.Used, Cache: e.last.Cache.Idle}
+	for _, q := range e.streams {
+		if q.began {
+			l.Running++
+		} else {
+			l.Waiting++
+		}
+	}
+	e.meter.Note(time.Now(), c, l)
+}
+
+// count adds what an update of a stream brought to c.
+func (q *stream) count(c *timeline.Counts, before, after *engine.Usage) {
+	ran := before.Ran
+	if !after.Started.IsZero() && !q.began {
+		q.began, ran = true, after.Cached
+		c.Hits[after.Hit]++
+		c.Cached += int64(after.Cached)
+	}
+	prompt, output := int64(max(after.Ran-ran, 0)), int64(after.Generated-before.Generated)
+	c.Prompt += prompt
+	c.Output += output
+	if prompt+output > 0 {
+		c.Sequences++
+	}
+}
+
 // sessionEnded ends the streams and calls of a session that has ended. Prompts that had not begun wait for the next, for a while.
 func (e *Engine) sessionEnded(s *session) {
 	e.mu.Lock()
@@ -198,6 +233,7 @@ func (e *Engine) sessionEnded(s *session) {
 		e.last.AddCounts(&e.past)
 		e.past, e.last = e.last, engine.Stats{}
 		e.session, e.up = nil, make(chan struct{})
+		e.note(&timeline.Counts{})
 	}
 	e.lost = &engine.LostError{Err: s.err}
 	e.mu.Unlock()

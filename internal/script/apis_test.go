@@ -77,7 +77,7 @@ func newAPIs(t *testing.T, fault string, context int, scenes []scene) *apis {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := New(generateConfig(t), script, context)
+	g, err := New(generateConfig(t), script, context, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -544,7 +544,7 @@ func TestReplayOverAPIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := New(generateConfig(t), script, 0)
+	g, err := New(generateConfig(t), script, 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -606,7 +606,7 @@ func TestReplayTurns(t *testing.T) {
 		}
 		cfg := generateConfig(t)
 		cfg.NoReplay = never
-		g, err := New(cfg, script, 0)
+		g, err := New(cfg, script, 0, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"hearth/internal/chat"
 	"hearth/internal/engine"
 	"hearth/internal/generate"
+	"hearth/internal/timeline"
 )
 
 // defaultContext is the context of a scripted model that was not given another, in tokens.
@@ -23,12 +24,12 @@ type Generator struct {
 var _ chat.Generator = (*Generator)(nil)
 
 // New makes a Generator with the text side of a model. The engine of text is left out; context is the most tokens of
-// a request, 0 for defaultContext.
-func New(text generate.Config, s *Script, context int) (*Generator, error) {
+// a request, 0 for defaultContext; hour, if not nil, is told what is played.
+func New(text generate.Config, s *Script, context int, hour *timeline.Hour) (*Generator, error) {
 	if context == 0 {
 		context = defaultContext
 	}
-	p := &player{tok: text.Tokenizer, context: context}
+	p := &player{tok: text.Tokenizer, context: context, meter: hour.Meter()}
 	text.Engine, text.Loop, text.RunawayStop, text.Unforced = p, generate.Loop{}, false, true // a script says what it says
 	g := &Generator{script: s, player: p, byFamily: map[string]*generate.Generator{}}
 	own := text.ToolParser

@@ -14,6 +14,7 @@ import (
 	"hearth/internal/engine"
 	"hearth/internal/generate"
 	"hearth/internal/kv"
+	"hearth/internal/timeline"
 	"hearth/internal/tokenizer"
 )
 
@@ -36,6 +37,7 @@ func withAnswer(ctx context.Context, a *answer) context.Context {
 type player struct {
 	tok     *tokenizer.Tokenizer
 	context int
+	meter   *timeline.Meter
 
 	mu     sync.Mutex
 	latest []past
@@ -83,6 +85,9 @@ func (p *player) Submit(ctx context.Context, q engine.Prompt) (generate.Stream, 
 	s.usage.Added = kv.Geometry{PageTokens: leastMatch}.Added(len(q.Tokens), s.usage.Cached, s.usage.Longer)
 	p.mu.Lock()
 	p.live = append(p.live, s)
+	c := timeline.Counts{Requests: 1, Cached: int64(s.usage.Cached), Prompt: int64(s.usage.Prompt - s.usage.Cached)}
+	c.Hits[s.usage.Hit]++
+	p.note(&c)
 	p.mu.Unlock()
 	s.unwatch = context.AfterFunc(ctx, func() { p.leave(s) }) // of a reply that nobody reads to its end
 	return s, nil
@@ -93,6 +98,12 @@ func (p *player) leave(s *stream) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.live = slices.DeleteFunc(p.live, func(x *stream) bool { return x == s })
+	p.note(&timeline.Counts{})
+}
+
+// note tells the meter what has happened. Called with mu held.
+func (p *player) note(c *timeline.Counts) {
+	p.meter.Note(time.Now(), c, timeline.Levels{Running: int64(len(p.live))})
 }
 
 // running lists what plays.
@@ -213,10 +224,13 @@ func (s *stream) Next() (engine.Token, error) {
 // count notes a generated token.
 func (s *stream) count() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.usage.Generated++; s.usage.Generated == 1 {
 		s.usage.First = time.Now()
 	}
+	s.mu.Unlock()
+	s.player.mu.Lock()
+	defer s.player.mu.Unlock()
+	s.player.note(&timeline.Counts{Output: 1})
 }
 
 // play takes the next token.

@@ -97,7 +97,7 @@ func generator(t *testing.T, script string) *Generator {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := New(generateConfig(t), s, 4096)
+	g, err := New(generateConfig(t), s, 4096, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -376,7 +376,7 @@ func TestWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := New(generateConfig(t), s, 100_000)
+	g, err := New(generateConfig(t), s, 100_000, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
