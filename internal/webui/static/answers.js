@@ -33,10 +33,11 @@ export class Answer extends EventTarget {
   async run() {
     const m = this.message;
     const asked = performance.now();
-    let first = 0, last = 0, usage = null, ended = false;
+    let first = 0, last = 0, usage = null, ended = false, id = '';
     try {
       await keep(this.meta, [m]);
       const response = await call('/v1/chat/completions', { body: { ...this.body, stream: true, stream_options: { include_usage: true } }, signal: this.controller.signal });
+      id = response.headers.get('x-request-id') ?? '';
       for await (const { data } of events(response)) {
         if (data === '[DONE]') {
           ended = true;
@@ -65,7 +66,7 @@ export class Answer extends EventTarget {
     const output = usage?.completion_tokens ?? 0;
     if (first) {
       m.stats = {
-        first: Math.round(first - asked), prompt: usage?.prompt_tokens ?? 0, cached: usage?.prompt_tokens_details?.cached_tokens ?? 0, output,
+        id, first: Math.round(first - asked), prompt: usage?.prompt_tokens ?? 0, cached: usage?.prompt_tokens_details?.cached_tokens ?? 0, output,
         rate: output > 1 && last - first > 50 ? Math.round((output - 1) / (last - first) * 10000) / 10 : 0,
       };
     }

@@ -3,10 +3,11 @@ import { h, icon } from './dom.js';
 import { call, currentKey, onKeyWanted, setKey, Failure } from './api.js';
 import * as chat from './chat.js';
 import * as connect from './connect.js';
+import * as live from './live.js';
 import * as models from './models.js';
 
 /** A view has a name, a label, an icon, and open(root, argument), which fills root and gives what closes it. */
-const views = [chat, models, connect];
+const views = [chat, live, models, connect];
 
 const main = document.getElementById('main');
 const nav = document.getElementById('nav');

@@ -3,6 +3,7 @@
 const paths = {
   chat: 'M5 5h14a1.5 1.5 0 0 1 1.5 1.500v8.500a1.5 1.5 0 0 1-1.5 1.500h-7.500L7 20v-3.500H5A1.5 1.5 0 0 1 3.5 15V6.500A1.5 1.5 0 0 1 5 5Z',
   models: 'M12 3.5 4.5 7.500v9l7.5 4 7.5-4v-9ZM4.5 7.500l7.5 4 7.5-4M12 11.500v9',
+  live: 'M3 12.500h4l2.5-7 4.5 13 3-8.500 1.2 2.500H21',
   connect: 'M9 7V3.500M15 7V3.500M7 7h10v4a5 5 0 0 1-10 0ZM12 16v4.5',
   plus: 'M12 5v14M5 12h14',
   close: 'M6 6l12 12M18 6 6 18',
@@ -134,3 +135,13 @@ export function bytes(n) {
 
 /** count is a number with its thousands apart. */
 export const count = (n) => Number(n).toLocaleString('en');
+
+/** seconds is a time as people read it. */
+export function seconds(s) {
+  if (s < 1) return (s > 0 && s < .00995 ? (s * 1000).toFixed(1) : Math.round(s * 1000)) + ' ms';
+  if (s < 60) return (Number.isInteger(s) ? s : s.toFixed(s < 10 ? 2 : 1)) + ' s';
+  const whole = Math.round(s), pairs = [[86400, 'd', 3600, 'h'], [3600, 'h', 60, 'min'], [60, 'min', 1, 's']];
+  const [big, bigName, small, smallName] = pairs.find(([unit]) => whole >= unit);
+  const rest = Math.floor(whole % big / small);
+  return Math.floor(whole / big) + ' ' + bigName + (rest ? ' ' + rest + ' ' + smallName : '');
+}

@@ -1,19 +1,17 @@
 // One message as it is shown. Texts of people are text; texts of models are Markdown.
-import { h, icon, button, copyButton, count } from './dom.js';
+import { h, icon, button, copyButton, count, seconds } from './dom.js';
 import { Writer } from './markdown.js';
 import { answering } from './answers.js';
-
-const seconds = (ms) => (ms < 1000 ? ms + ' ms' : (ms / 1000).toFixed(ms < 10_000 ? 2 : 1) + ' s');
 
 /** statistics are the figures of an answer, each with what it means. */
 function statistics(s) {
   const of = s.prompt ? ' of ' + count(s.prompt) : '';
   return [
     s.rate ? [s.rate.toLocaleString('en') + ' tok/s', 'Tokens per second, from the first to the last'] : null,
-    [seconds(s.first) + ' to the first token', 'From the question until the first token of the answer came'],
+    [seconds(s.first / 1000) + ' to the first token', 'From the question until the first token of the answer came'],
     [count(s.cached) + of + ' cached', 'Tokens of the prompt that had been computed before'],
     s.output ? [count(s.output) + ' tokens', 'Tokens of the answer, those of its thinking included'] : null,
-  ].filter(Boolean).map(([text, title]) => h('span', { title }, text));
+  ].filter(Boolean).map(([text, title]) => h('span', { title }, text)).concat(s.id ? h('a', { href: '#/live/' + encodeURIComponent(s.id) }, 'Where its time went') : []);
 }
 
 /** Shown is a message in the page. does has what its buttons do. */
