@@ -252,4 +252,17 @@ func injections(t *testing.T, browser context.Context) {
 		b.text("location.hash = '#/' + " + quote(payloads[n]))
 	}
 	harmless("addresses")
+
+	live := httptest.NewServer(watched(target, true, len(payloads), func(i int) string { return payloads[i%len(payloads)] }))
+	t.Cleanup(live.Close)
+	b.show(live.URL + "/#/live/" + url.PathEscape(payloads[len(payloads)-1]))
+	b.wait("the requests", fmt.Sprintf("document.querySelectorAll('.request').length >= %d && document.querySelectorAll('.node').length > %[1]d", len(payloads)))
+	b.text("(async () => { const more = document.querySelector('.latest').parentNode.nextSibling; while (!more.hidden) { more.click(); await 0; } })()")
+	b.text("document.querySelectorAll('details').forEach(d => { d.open = true })")
+	b.wait("their traces", fmt.Sprintf("document.querySelectorAll('.latest details .parting').length >= %d && document.querySelector('.numbers li')", len(payloads)))
+	b.text("document.querySelectorAll('.node').forEach(n => n.dispatchEvent(new PointerEvent('pointerover', { bubbles: true })))")
+	harmless("what is live")
+	if got := value[int](b, "document.querySelector('.page.live').innerText.split('ran=1').length"); got < 4*len(payloads) {
+		t.Errorf("only %d payloads are to be seen as text in the live view", got)
+	}
 }

@@ -8,7 +8,7 @@ function statistics(s) {
   const of = s.prompt ? ' of ' + count(s.prompt) : '';
   return [
     s.rate ? [s.rate.toLocaleString('en') + ' tok/s', 'Tokens per second, from the first to the last'] : null,
-    [seconds(s.first / 1000) + ' to the first token', 'From the question until the first token of the answer came'],
+    s.first >= 0 ? [seconds(s.first / 1000) + ' to the first token', 'From the question until the first token of the answer came'] : null,
     [count(s.cached) + of + ' cached', 'Tokens of the prompt that had been computed before'],
     s.output ? [count(s.output) + ' tokens', 'Tokens of the answer, those of its thinking included'] : null,
   ].filter(Boolean).map(([text, title]) => h('span', { title }, text)).concat(s.id ? h('a', { href: '#/live/' + encodeURIComponent(s.id) }, 'Where its time went') : []);

@@ -93,18 +93,19 @@ export class Tree {
     measure(this.roots, 0, 0);
     const scale = (width - 2) / Math.max(1, longest);
     const shapes = [drawing('defs', {}, drawing('pattern', { id: this.hatch, width: 6, height: 6, patternUnits: 'userSpaceOnUse', patternTransform: 'rotate(45)' }, drawing('rect', { class: 'hatch', width: 2, height: 6 })))];
+    const labels = []; // beside the bars, not in them: a bar's name is its facts
     const focused = this.picture.contains(document.activeElement);
     for (const n of this.order()) {
       const x = 1 + n.from * scale, w = Math.max(least, n.long * scale - gap), y = n.y * row, height = n.rows * row - gap;
       const lines = wrap(n.label || count(n.tokens), w - 10, Math.min(4, n.rows));
-      const label = drawing('text', { x: x + 6, y: y + height / 2 - lines.length * 7 + 11 }, ...lines.map((line, i) => drawing('tspan', { x: x + 6, dy: i && 14 }, line)));
+      labels.push(drawing('text', { x: x + 6, y: y + height / 2 - lines.length * 7 + 11 }, ...lines.map((line, i) => drawing('tspan', { x: x + 6, dy: i && 14 }, line))));
       shapes.push(n.g = drawing('g', { class: 'node ' + looks(n), role: 'treeitem', 'aria-level': n.depth, 'aria-label': words(n), 'data-at': n.at, tabindex: n.at === this.current ? 0 : -1 },
-        drawing('rect', { class: 'body', x, y, width: w, height, rx: 3 }), ...(n.on_disk ? [drawing('rect', { class: 'disk', x, y, width: w, height, rx: 3, fill: 'url(#' + this.hatch + ')' })] : []), label));
+        drawing('rect', { class: 'body', x, y, width: w, height, rx: 3 }), ...(n.on_disk ? [drawing('rect', { class: 'disk', x, y, width: w, height, rx: 3, fill: 'url(#' + this.hatch + ')' })] : [])));
     }
     this.picture.setAttribute('viewBox', '0 0 ' + width + ' ' + Math.max(row, rows * row));
     this.picture.setAttribute('width', width);
     this.picture.setAttribute('height', Math.max(row, rows * row));
-    this.picture.replaceChildren(...shapes);
+    this.picture.replaceChildren(...shapes, drawing('g', { class: 'labels', 'aria-hidden': 'true' }, ...labels));
     if (focused) this.nodes.get(this.current)?.g.focus();
   }
 
