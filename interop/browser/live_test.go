@@ -129,8 +129,8 @@ const pending = `(() => { const set = setTimeout, clear = clearTimeout; globalTh
 	globalThis.setTimeout = (f, ms, ...rest) => { const id = set(() => { pending.delete(id); f(...rest); }, ms); if (ms === 1000) pending.add(id); return id; };
 	globalThis.clearTimeout = (id) => { pending.delete(id); clear(id); }; })()`
 
-// watches: all that the live view shows, of figures that are given: for the operator and for others, in both themes, on a phone, by
-// keys alone; and that nothing is asked while nobody looks.
+// watches: all that the live view shows, of figures that are given: for the operator and for others, in both themes, on a phone,
+// by keys alone; and that nothing is asked while nobody looks.
 func watches(t *testing.T, browser context.Context) {
 	target, err := url.Parse(scripted(t, `{"raw": "Hello."}`).URL)
 	if err != nil {
