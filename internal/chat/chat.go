@@ -377,9 +377,11 @@ type Usage struct {
 	Spliced  int // prompt tokens that stand as they were generated earlier, whatever encoding would give
 	Replayed int // turns of the prompt that have reasoning which the client left out
 
-	Queued  time.Duration // before the first step
-	Prefill time.Duration // from there to the first token
-	Decode  time.Duration // from there to the end
+	Tokenized time.Duration // its text was made, and its tokens
+	Queued    time.Duration // from when it was handed over to the first step
+	Matched   time.Duration // of that, what is cached was looked up and read from disk
+	Prefill   time.Duration // from the first step to the first token
+	Decode    time.Duration // from there to the end
 }
 
 // ImageCodes begins the codes of errors about an image.

@@ -70,6 +70,35 @@ func (m monitor) Status() server.Status {
 	return st
 }
 
+// Live implements server.Monitor.
+func (m monitor) Live() []server.Trace { return traces(m.models.Live(), time.Now()) }
+
+// traces makes one entry of the sequences of a request: times are those of the first one.
+func traces(live []catalog.Live, now time.Time) (out []server.Trace) {
+	until := func(from, to time.Time) float64 {
+		if to.IsZero() {
+			to = now
+		}
+		return to.Sub(from).Seconds()
+	}
+	rows := requests(live, now)
+	for i, at := 0, 0; i < len(rows); i++ {
+		l, r := &live[at], &rows[i]
+		for at++; at < len(live) && live[at].Request == l.Request && l.Request != ""; at++ {
+		}
+		t := server.Trace{ID: r.ID, Model: r.Model, State: r.Phase, Prompt: l.Prompt, Cached: r.Cached, Disk: l.Disk, Output: r.Generated, HitType: r.HitType, PerSecond: r.TokensPerSec, TTFT: r.TTFT}
+		t.Phases.Queue, t.Phases.Match = until(l.Submitted, l.Started)-l.Matched.Seconds(), l.Matched.Seconds()
+		if !l.Started.IsZero() {
+			t.Common, t.Phases.Prefill = l.Longer, until(l.Started, l.First)
+		}
+		if !l.First.IsZero() {
+			t.Phases.Decode = until(l.First, l.Ended)
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
 // History implements server.Monitor.
 func (m monitor) History(since int64) server.History {
 	now := time.Now()

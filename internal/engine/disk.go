@@ -189,6 +189,7 @@ func (d *disk) loaded(l *load) {
 		if q == nil {
 			continue
 		}
+		q.matched += time.Since(q.asked)
 		if i == 0 {
 			q.disk = [2]int{l.from * d.tokens, l.next * d.tokens}
 		}

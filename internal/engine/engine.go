@@ -204,7 +204,13 @@ func New(cfg Config) (*Engine, error) {
 			return e.run.sights.shorten(e.seqs[q.ID], end, target)
 		}
 	}
-	policy.Ask = func(q *sched.Seq, cached int) bool { return e.disk.ask(q, cached) }
+	policy.Ask = func(q *sched.Seq, cached int) bool {
+		asked := e.disk.ask(q, cached)
+		if asked {
+			e.seqs[q.ID].asked = time.Now()
+		}
+		return asked
+	}
 	e.sched = sched.New(policy, alloc)
 	e.trace.listen = cfg.Trace
 	e.watchdog = watchdog.New(device, cfg.Stuck)

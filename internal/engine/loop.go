@@ -21,7 +21,9 @@ func (e *Engine) loop() {
 		e.trace.lap(nil)
 		e.run.sights.planned = e.run.sights.planned[:0]
 		e.run.sights.dropStale(e.seqs)
+		began := time.Now()
 		plan := e.sched.Next()
+		planned := time.Since(began)
 		if len(plan.Items) == 0 && len(plan.Preempted) == 0 && (e.waitForMemory() || e.waitForPatches()) {
 			continue
 		}
@@ -31,10 +33,10 @@ func (e *Engine) loop() {
 		}
 		e.watchdog.Begin(kind)
 		e.publish(0)
-		e.noteWaits(plan)
+		e.noteWaits(plan, planned)
 		e.prepare(plan)
 		e.trace.plan(plan)
-		began := time.Now()
+		began = time.Now()
 		out := e.run.step(plan)
 		e.took = time.Since(began)
 		e.sched.ChunkBudget.Observe(plan.Items, (e.took - e.run.sights.took).Microseconds()) // a tower's time says nothing of tokens
@@ -149,13 +151,14 @@ func (e *Engine) lack() Lack {
 	return l
 }
 
-// noteWaits notes what those who start have waited for; memory before a slot.
-func (e *Engine) noteWaits(p sched.Plan) {
+// noteWaits notes what those who start have waited for; memory before a slot. Planning took so long: to look them up, mostly.
+func (e *Engine) noteWaits(p sched.Plan, planned time.Duration) {
 	for i := range p.Items {
 		if !p.Items[i].First {
 			continue
 		}
 		q := e.seqs[p.Items[i].Seq.ID]
+		q.matched += planned
 		for l := LackSlot; l < lacks; l++ {
 			if e.lacked[l].After(q.stream.usage.Submitted) { // which never changes
 				q.waited = l

@@ -30,17 +30,19 @@ type sequence struct {
 	tells       func(at int, id int32) // Prompt.Told
 	answered    int                    // how many of those have come
 	watch       func(step bool)
-	untold      []int32     // tokens that the hook is about to be told
-	forced      []int32     // tokens that come next
-	likely      []int32     // the constraint's draft behind those; nil: there is none
-	mask        sample.Set  // else the next token is one of these; nil: any
-	scores      []Score     // of a prompt that is scored
-	disk        [2]int      // tokens that the disk gave for it: from, to
-	open        bool        // the store has its slot
-	counted     bool        // in CacheStats
-	waited      Lack        // what kept it from starting
-	told        time.Time   // when its last tokens were handed out; kept with Timings alone
-	unwatch     func() bool // takes the watch off the context
+	untold      []int32       // tokens that the hook is about to be told
+	forced      []int32       // tokens that come next
+	likely      []int32       // the constraint's draft behind those; nil: there is none
+	mask        sample.Set    // else the next token is one of these; nil: any
+	scores      []Score       // of a prompt that is scored
+	disk        [2]int        // tokens that the disk gave for it: from, to
+	open        bool          // the store has its slot
+	counted     bool          // in CacheStats
+	asked       time.Time     // when the disk was, last
+	matched     time.Duration // see Usage
+	waited      Lack          // what kept it from starting
+	told        time.Time     // when its last tokens were handed out; kept with Timings alone
+	unwatch     func() bool   // takes the watch off the context
 
 	prediction []int32
 	drafter    *drafter // nil: none

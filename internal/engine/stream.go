@@ -59,12 +59,13 @@ type Usage struct {
 	Added     int // of the others, added to the cache, known likewise; see kv.Geometry.Added
 	Longer    int // prompt tokens that the cache has, though not all can be used: see kv.Match
 	Hit       kv.Kind
-	Own       bool // those were all left by its own Party
-	Lack      Lack // what it waited for before it started, if it was more than a step
-	Ran       int  // prompt tokens that are done: Cached and those that steps have run
-	Generated int  // tokens generated, a final stop id included
-	Drafted   int  // tokens that were proposed and run ahead,
-	Accepted  int  // and those of them that it said
+	Own       bool          // those were all left by its own Party
+	Lack      Lack          // what it waited for before it started, if it was more than a step
+	Ran       int           // prompt tokens that are done: Cached and those that steps have run
+	Matched   time.Duration // of the time before Started, what it took to look the prompt up in the cache and to read it from disk
+	Generated int           // tokens generated, a final stop id included
+	Drafted   int           // tokens that were proposed and run ahead,
+	Accepted  int           // and those of them that it said
 	Submitted time.Time
 	Started   time.Time // its first step began; zero while it waits
 	First     time.Time // its first token was ready
@@ -140,6 +141,7 @@ func (s *Stream) start(now time.Time, q *sequence) {
 		s.begin()
 		s.usage.Started, s.usage.Cached, s.usage.Longer, s.usage.Hit = now, q.Cached, q.Match.Longer, q.Match.Kind
 		s.usage.Own, s.usage.Ran, s.usage.Added, s.usage.Lack = q.Own, q.Cached, q.Added, q.waited
+		s.usage.Matched = min(q.matched, now.Sub(s.usage.Submitted))
 		s.usage.Disk = max(min(q.Cached, q.disk[1])-q.disk[0], 0)
 	}
 	s.mu.Unlock()

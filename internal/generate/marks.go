@@ -83,9 +83,11 @@ func (p *prompt) around(h *transcript.History, token int) [2]string {
 
 // cached says what the prefix cache had for a prompt and how long its steps took, as far as that is known.
 func (m *prompter) cached(u *chat.Usage, p *prompt, r *chat.Request, e engine.Usage) {
+	u.Tokenized = p.encoded.took
 	if e.Started.IsZero() {
 		return
 	}
+	u.Matched = e.Matched
 	u.Cached, u.Common, u.Hit, u.Queued = e.Cached, e.Longer, e.Hit.String(), e.Started.Sub(e.Submitted)
 	u.Disk, u.Added, u.Waited = e.Disk, e.Added, e.Lack.String()
 	p.seenCached(u.Images, e.Cached)

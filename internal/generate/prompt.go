@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"hearth/internal/chat"
 	"hearth/internal/dialect"
@@ -72,6 +73,7 @@ type prompt struct {
 type encoded struct {
 	transcript.Tokens
 	blocks []block
+	took   time.Duration // making the text and its ids
 }
 
 // terms are what a reply begins with.
@@ -95,11 +97,15 @@ func (m *prompter) prompt(ctx context.Context, r *chat.Request) (*prompt, error)
 
 // promptWith is prompt with the request's images, whose bytes may be gone.
 func (m *prompter) promptWith(ctx context.Context, r *chat.Request, seen *pictures) (*prompt, error) {
+	began := time.Now()
 	p, err := m.promptOf(ctx, r, seen, false)
-	if err != nil || p.printed == 0 || m.fits(len(p.tokens), r) == nil {
-		return p, err
+	if err == nil && p.printed > 0 && m.fits(len(p.tokens), r) != nil {
+		p, err = m.promptOf(ctx, r, seen, true)
 	}
-	return m.promptOf(ctx, r, seen, true)
+	if err == nil {
+		p.encoded.took = time.Since(began)
+	}
+	return p, err
 }
 
 // promptOf makes a prompt; bare ones have the reasoning alone that the client has sent.

@@ -407,7 +407,9 @@ func (l *loop) add(u *chat.Usage) {
 		s.Added += u.Added
 		s.Output += u.Output
 		s.Reasoning += u.Reasoning
+		s.Tokenized += u.Tokenized
 		s.Queued += u.Queued
+		s.Matched += u.Matched
 		s.Prefill += u.Prefill
 		s.Decode += u.Decode
 		s.Bounds, s.Loose, s.Mended = slices.Concat(s.Bounds, u.Bounds), slices.Concat(s.Loose, u.Loose), slices.Concat(s.Mended, u.Mended)

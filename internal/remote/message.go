@@ -327,6 +327,7 @@ func appendUsage(b []byte, u *engine.Usage) []byte {
 	b = append(b, byte(u.Hit))
 	b = appendBool(b, u.Own)
 	b = append(b, byte(u.Lack))
+	b = binary.AppendUvarint(b, uint64(u.Matched))
 	for _, t := range []time.Time{u.Started, u.First, u.Ended} {
 		after := int64(0)
 		if !t.IsZero() {
@@ -355,6 +356,11 @@ func (k *known) readUsage(c *contents) {
 	if u.Lack = engine.Lack(c.byte()); u.Lack > engine.LackMemory {
 		u.Lack = engine.LackNone
 		c.fail()
+	}
+	if n := c.uint(); n > math.MaxInt64 {
+		c.fail()
+	} else {
+		u.Matched = time.Duration(n)
 	}
 	for _, t := range []*time.Time{&u.Started, &u.First, &u.Ended} {
 		if after := c.uint(); after > math.MaxInt64 {

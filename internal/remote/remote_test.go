@@ -331,7 +331,7 @@ func prompts() []engine.Prompt {
 }
 
 var ignoreTimes = diff.Options{
-	cmpopts.IgnoreFields(engine.Usage{}, "Submitted", "Started", "First", "Ended"), cmpopts.EquateNaNs(), cmpopts.EquateEmpty(),
+	cmpopts.IgnoreFields(engine.Usage{}, "Submitted", "Started", "First", "Ended", "Matched"), cmpopts.EquateNaNs(), cmpopts.EquateEmpty(),
 }
 
 // TestSame: an engine in a worker process answers as one in this process does, to the bit, also from what it has cached.

@@ -42,53 +42,6 @@ type Hits struct {
 	Miss          []int64 `json:"miss"`
 }
 
-// Traces is the body of GET /v1/requests.
-type Traces struct {
-	Requests []Trace `json:"requests"` // newest first
-}
-
-// Trace is a request that waits, runs or has ended lately, and where its time went. What is not known yet is zero.
-type Trace struct {
-	ID        string  `json:"request_id"`
-	Model     string  `json:"model"`
-	API       string  `json:"api"` // the path that it came to
-	Session   string  `json:"session"`
-	Began     float64 `json:"began"` // seconds since 1970
-	State     string  `json:"state"` // queued, prefill, generation, done, failed, cancelled
-	Prompt    int     `json:"prompt_tokens"`
-	Cached    int     `json:"cached_tokens"`
-	Disk      int     `json:"disk_tokens"`   // of Cached, restored for it
-	Common    int     `json:"common_tokens"` // with what was cached: Cached, and those that could not be used
-	Output    int     `json:"output_tokens"`
-	HitType   string  `json:"cache_hit_type"`
-	Finish    string  `json:"finish"`
-	Error     string  `json:"error"`          // of others' requests its kind alone
-	Parted    *int    `json:"parted_message"` // from 0, with the first token beyond Common; null: none, or not known
-	Phases    Phases  `json:"phases"`
-	TTFT      float64 `json:"ttft_s"` // from Began to the first event of the reply
-	Wall      float64 `json:"wall_s"` // from Began until now or the end
-	PerSecond float64 `json:"tokens_per_second"`
-
-	// Parting is of one request alone, and of the caller's own.
-	Parting *Parting `json:"parting,omitempty"`
-}
-
-// Phases are seconds, one after the other: together they are no more than Trace.Wall.
-type Phases struct {
-	Load     float64 `json:"load_s"`     // until the model was there, the time in which the body came included
-	Tokenize float64 `json:"tokenize_s"` // the prompt's text and its tokens
-	Queue    float64 `json:"queue_s"`    // without Match
-	Match    float64 `json:"match_s"`    // what the cache has was looked up, and read from disk
-	Prefill  float64 `json:"prefill_s"`
-	Decode   float64 `json:"decode_s"`
-}
-
-// Parting is the prompt's text on both sides of the place where it parted from what was cached, as chat.Usage.Around has it.
-type Parting struct {
-	Before string `json:"before"`
-	After  string `json:"after"`
-}
-
 // Tree is the body of GET /v1/cache/tree: the prefix tree of every loaded model, in memory.
 type Tree struct {
 	PageTokens int        `json:"page_tokens"` // of a page of the main model
@@ -150,14 +103,6 @@ func (s *Server) history(_ http.ResponseWriter, r *http.Request) (any, error) {
 	return s.o.Monitor.History(since), nil
 }
 
-func (s *Server) listRequests(_ http.ResponseWriter, r *http.Request) (any, error) {
-	return Traces{Requests: []Trace{}}, nil
-}
-
-func (s *Server) showRequest(_ http.ResponseWriter, r *http.Request) (any, error) {
-	return nil, noRequest(r.PathValue("id"))
-}
-
 // cacheTree answers with what the caller may see of the tree.
 func (s *Server) cacheTree(_ http.ResponseWriter, r *http.Request) (any, error) {
 	most, err := number(r, "most", usualNodes, 1, mostNodes)
@@ -191,9 +136,4 @@ func number(r *http.Request, name string, def, least, most int64) (int64, error)
 		return 0, chat.Invalidf(name, "%s in the query must be a whole number from %d to %d, not %s", name, least, most, wire.Quote(wire.Clip(text, 40)))
 	}
 	return n, nil
-}
-
-// noRequest is what is said of others' requests, and of those that there are not.
-func noRequest(id string) error {
-	return &chat.Error{Kind: chat.NotFound, Code: "request_not_found", Msg: "no request of yours with the id " + wire.Quote(id) + " waits, runs or has ended lately; GET /v1/requests lists those"}
 }

@@ -83,15 +83,26 @@ func (m *router) HandleFunc(pattern string, h func(http.ResponseWriter, *http.Re
 	m.Handle(pattern, http.HandlerFunc(h))
 }
 
-// routes finds the names of paths for metrics: their patterns, so that there are no more than those.
+// routes finds the names of paths for metrics and traces: their patterns, so that there are no more than those.
 type routes struct {
-	mux   *router
-	names sync.Map // by pattern
+	mux       *router
+	protocols int      // how many of the patterns, the first ones, are protocols'
+	names     sync.Map // by pattern
 }
 
 // of is "other" where there is no such path; where callers may leave /v1 out, that makes no difference.
 func (s *routes) of(r *http.Request) string {
 	_, pattern := s.mux.Handler(r)
+	return s.name(pattern)
+}
+
+// api is of, and whether a protocol answers there.
+func (s *routes) api(r *http.Request) (name string, protocol bool) {
+	_, pattern := s.mux.Handler(r)
+	return s.name(pattern), slices.Contains(s.mux.patterns[:s.protocols], pattern)
+}
+
+func (s *routes) name(pattern string) string {
 	if name, ok := s.names.Load(pattern); ok {
 		return name.(string)
 	}

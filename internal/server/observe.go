@@ -55,6 +55,7 @@ func (s *Server) observe(next http.Handler) http.Handler {
 			s.bounds.add(met(info))
 			s.bounds.addImage(imageCause(info))
 			s.shares.leave(info)
+			s.requests.end(info, took)
 			// A reply that is cut, or was never begun, must not be taken for a complete one, which net/http would make of it.
 			if p == http.ErrAbortHandler || p != nil && rec.status != 0 && !rec.whole || rec.status == 0 || errors.Is(info.Err, wire.ErrClientGone) {
 				panic(http.ErrAbortHandler)

@@ -162,23 +162,27 @@ func New(o Options) *Server {
 	if o.RequestDir != "" {
 		wo.Seen = (&summaries{dir: o.RequestDir}).write
 	}
-	if o.Log.Enabled(context.Background(), slog.LevelDebug) {
-		write := wo.Seen
+	debug := o.Log.Enabled(context.Background(), slog.LevelDebug)
+	if debug {
 		wo.Decided = s.decided
-		wo.Seen = func(r *http.Request, req *chat.Request) {
-			if s.debug(r, req); o.LogPrompts {
+	}
+	write := wo.Seen
+	wo.Seen = func(r *http.Request, req *chat.Request) {
+		s.requests.seen(wire.InfoFrom(r.Context()), req.Model)
+		if debug {
+			s.debug(r, req)
+			if req.Explain = chat.ExplainDecisions; o.LogPrompts {
 				req.Explain = chat.ExplainText
-			} else {
-				req.Explain = chat.ExplainDecisions
 			}
-			if write != nil {
-				write(r, req)
-			}
+		}
+		if write != nil {
+			write(r, req)
 		}
 	}
 	for _, p := range o.Protocols {
 		p.Mount(mux, wo)
 	}
+	s.routes.mux, s.routes.protocols = mux, len(mux.patterns)
 	wire.MountModels(mux, "", wo, s.fail)
 	if o.Monitor != nil {
 		s.mountMonitor(mux)
@@ -194,7 +198,6 @@ func New(o Options) *Server {
 	if o.MCP != nil {
 		s.mountMCP(mux, wo)
 	}
-	s.routes.mux = mux
 	s.mountAPIDoc(mux)
 	mux.Handle("/{$}", wire.Method(s.fail, http.MethodGet, s.root))
 	s.mountPages(mux)

@@ -182,6 +182,8 @@ type Monitor interface {
 	CacheStats() CacheStats // Isolation is filled in by the server
 	// Progress is how far all that is done has come.
 	Progress() Progress
+	// Live is as much of the traces of requests that wait or run as their models know.
+	Live() []Trace
 	// History is what happened in the seconds after since, as far as that is remembered.
 	History(since int64) History
 	// Tree is what q asks for of the prefix trees.
@@ -286,6 +288,7 @@ func (s *Server) mountMonitor(mux wire.Mux) {
 		if s.isDraining() {
 			st.Status = "draining"
 		}
+		s.requests.nameSessions(st.Requests)
 		if info := wire.InfoFrom(r.Context()); !info.Operator {
 			wire.WriteJSON(w, http.StatusOK, s.ownStatus(&st, info))
 			return

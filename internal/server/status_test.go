@@ -19,6 +19,7 @@ import (
 type figures struct {
 	status  Status
 	history History
+	live    []Trace
 	tree    Tree
 	asked   []TreeQuery
 	cleared int
@@ -27,6 +28,7 @@ type figures struct {
 }
 
 func (f *figures) Status() Status        { return f.status }
+func (f *figures) Live() []Trace         { return f.live }
 func (f *figures) History(int64) History { return f.history }
 func (f *figures) Tree(_ context.Context, q TreeQuery) (Tree, error) {
 	f.asked = append(f.asked, q)

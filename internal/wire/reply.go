@@ -323,7 +323,7 @@ func addUsage(sum, u *chat.Usage) {
 	}
 	sum.Mended = append(sum.Mended, u.Mended...)
 	sum.Waited = u.Waited
-	sum.Queued, sum.Prefill, sum.Decode = u.Queued, u.Prefill, max(sum.Decode, u.Decode)
+	sum.Tokenized, sum.Queued, sum.Matched, sum.Prefill, sum.Decode = u.Tokenized, u.Queued, u.Matched, u.Prefill, max(sum.Decode, u.Decode)
 	sum.Output += u.Output
 	sum.Drafted += u.Drafted
 	sum.Accepted += u.Accepted

@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"hearth/internal/config"
+	"hearth/internal/server"
+)
+
+// What the live view shows of requests adds up: the phases of each to no more than its time, and the seconds of the hour to what
+// the status counts.
+func TestLiveView(t *testing.T) {
+	url := serveDemo(t, func(c *config.Config) { c.APIKeys, c.OperatorKey = []string{"a", "b"}, "o" })
+	const long = `{"max_tokens":8,"temperature":0,"messages":[{"role":"user","content":%q}],"n":%d}`
+	for i := range 6 {
+		body := fmt.Sprintf(long, strings.Repeat("Count the sheep. ", 40+i), 1+i%2)
+		if status, b := request(t, "POST", url+"/v1/chat/completions", body, "X-Api-Key", "ab"[i%2:i%2+1]); status != 200 {
+			t.Errorf("%d %s", status, b)
+		}
+	}
+	var all server.Traces
+	_, b := request(t, "GET", url+"/v1/requests", "", "X-Api-Key", "o")
+	exactly(t, b, &all)
+	var prompt, cached, output int64
+	for i := range all.Requests {
+		r := &all.Requests[i]
+		p := r.Phases
+		if sum := p.Load + p.Tokenize + p.Queue + p.Match + p.Prefill + p.Decode; sum > r.Wall || sum <= 0 || min(p.Load, p.Tokenize, p.Queue, p.Match, p.Prefill, p.Decode) < 0 ||
+			p.Tokenize == 0 || p.Match == 0 || p.Prefill == 0 || r.State != "done" || r.TTFT <= 0 || r.TTFT > r.Wall {
+			t.Errorf("%+v", r)
+		}
+		prompt += int64(r.Prompt)
+		cached += int64(r.Cached)
+		output += int64(r.Output)
+	}
+	var st server.Status
+	_, b = request(t, "GET", url+"/v1/status", "", "X-Api-Key", "o")
+	exactly(t, b, &st)
+	if len(all.Requests) != 6 || prompt != st.Prompt || output != st.Output || st.Processed != 6 {
+		t.Errorf("%d requests of %d and %d tokens, the status has %+v", len(all.Requests), prompt, output, st)
+	}
+	var h server.History
+	_, b = request(t, "GET", url+"/v1/status/history", "", "X-Api-Key", "o")
+	exactly(t, b, &h)
+	sum := func(lists ...[]int64) (n int64) {
+		for _, list := range lists {
+			if len(list) != len(h.Columns.Batch) || len(list) != int(h.Now-h.First+1) {
+				t.Errorf("%d entries, of batches %d, from %d to %d", len(list), len(h.Columns.Batch), h.First, h.Now)
+			}
+			for _, x := range list {
+				n += x
+			}
+		}
+		return n
+	}
+	c := &h.Columns
+	// Of a request for two answers the second one's prompt comes from the cache.
+	if n := sum(c.Requests); n != 9 || n != sum(c.Hits.Exact, c.Hits.Prefix, c.Hits.Supersequence, c.Hits.LCP, c.Hits.Miss) || sum(c.Prompt)+sum(c.Cached) < prompt || sum(c.Cached) < cached ||
+		sum(c.Output) < output || sum(c.Running) == 0 || sum(c.State) == 0 || sum(c.Cache) == 0 || sum(c.Waiting) < 0 {
+		t.Errorf("the hour is %s", b)
+	}
+	var later server.History
+	_, b = request(t, "GET", url+fmt.Sprintf("/v1/status/history?since=%d", h.Now-1), "", "X-Api-Key", "o")
+	if exactly(t, b, &later); later.First != h.Now || len(later.Columns.Prompt) != int(later.Now-later.First+1) {
+		t.Errorf("later %s", b)
+	}
+}
