@@ -21,7 +21,7 @@ var layers = map[string][]string{
 	"cli":        {"*"},
 
 	"bench": {"server", "wire", "wire/anthropic", "wire/openai", "chat", "catalog", "generate", "grammar", "grammar/jsonschema", "schema", "embed", "engine", "sched", "tier", "sample", "model",
-		"convert", "tokenizer", "backend", "backend/cpu", "kernel", "kv", "quant", "config", "console", "demo", "regular"},
+		"convert", "tokenizer", "backend", "backend/cpu", "kernel", "kv", "quant", "config", "console", "demo", "regular", "chart"},
 
 	"access":         {"regular"},
 	"server":         {"access", "wire", "chat", "config", "metrics", "mcp", "webui", "apidoc"},
@@ -69,7 +69,7 @@ var layers = map[string][]string{
 
 	"chat": {}, "chat/chattest": {"chat"}, "jinja": {}, "tokenizer": {"regular", "jsonc"}, "jsonc": {}, "grammar": {}, "grammar/regex": {"grammar", "grammar/notation"}, "grammar/jsonschema": {"grammar", "grammar/regex", "schema"}, "grammar/notation": {"grammar"},
 	"grammar/gbnf": {"grammar", "grammar/notation"}, "grammar/lark": {"grammar", "grammar/notation", "grammar/regex"}, "grammar/notation/notationtest": {"grammar", "grammar/notation", "demo", "tokenizer"}, "schema": {}, "sample": {}, "kv": {"retention"}, "retention": {}, "quant": {}, "safetensors": {"regular"},
-	"budget": {}, "sysmem": {}, "watchdog": {}, "timeline": {}, "webui": {}, "config": {"access", "chat", "regular"}, "console": {}, "hub": {"regular"}, "hub/hubtest": {}, "demo": {}, "metrics": {}, "regular": {}, "vision": {},
+	"budget": {}, "sysmem": {}, "watchdog": {}, "timeline": {}, "webui": {}, "config": {"access", "chat", "regular"}, "console": {}, "chart": {}, "hub": {"regular"}, "hub/hubtest": {}, "demo": {}, "metrics": {}, "regular": {}, "vision": {},
 }
 
 // modules are the third-party modules the program and its tests may use, with the reason for each. A module that is

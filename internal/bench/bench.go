@@ -52,6 +52,7 @@ type speedFlags struct {
 	workers []int // threads
 	reps    int
 	probe   int64
+	draw    drawFlags
 
 	version, commit string // of this build
 }
@@ -72,6 +73,9 @@ per prompt; with --precision exact four; with float32 in floats; of bfloat16 wei
 in the fastest multiplications that kernels could use for the keys: 8-bit integers for q8 and q4, 16-bit ones for i16, bfloat16 where the processor has it,
 else floats, as always with exact and float32. The output says which.
 
+--svg and --html draw what was measured: throughput by sequences and by depth, time to the first token by the length of the prompt, its
+beginning computed fresh or there before, percentiles of decode steps, each beside the machine's limit. What one run did not vary is not drawn.
+
 Tests are called pp for a prompt and tg for generated tokens. Lists such as --batch 1,8 measure every combination, in turns within
 each repetition. Prompts run alone. Sampling is not part of it.
 
@@ -79,13 +83,25 @@ HEARTH_CPU=generic, avx2, avxvnni, avx512, avx512vnni or avx512bf16 (on Arm neon
 		Example: `  hearth bench
   hearth bench -p 512,2048 -n 128 -d 0,4096 -b 1,8 --threads 1,2 --reps 5
   hearth bench --shape qwen3-4b --bits 8 --json
+  hearth bench -p 128,512,2048 -d 0,1024,4096 -b 1,2,4,8 --html bench.html
   hearth bench ./models/qwen3-0.6b-4bit`,
 		Args: console.MaxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				f.folder = args[0]
 			}
-			return tell(cmd, f.json, f.run)
+			if err := f.draw.check(); err != nil {
+				return err
+			}
+			var r *speedResult
+			err := tell(cmd, f.json, func(ctx context.Context, progress func(string)) (_ *speedResult, err error) {
+				r, err = f.run(ctx, progress)
+				return r, err
+			})
+			if err != nil {
+				return err
+			}
+			return f.draw.write(r.page(commandLine(cmd, args)))
 		},
 	}
 	fl := cmd.Flags()
@@ -101,6 +117,7 @@ HEARTH_CPU=generic, avx2, avxvnni, avx512, avx512vnni or avx512bf16 (on Arm neon
 	fl.Var(config.Bytes(&f.probe), "probe-size", "`bytes` to measure the memory with: several times the processor's last cache")
 	fl.StringVar(&f.kv, "kv-type", "auto", "how keys and values are kept: "+strings.Join(backend.KVNames, ", "))
 	fl.BoolVar(&f.json, "json", false, "print one JSON object")
+	f.draw.register(fl)
 	cmd.AddCommand(newEngineCmd(), newReadCmd(), newEmbedCmd(), newFolderCmd(), newSpeculateCmd(version, commit))
 	return cmd
 }

@@ -68,7 +68,7 @@ func TestBenchJSONKeys(t *testing.T) {
 		"":        "commit cpu kernel machine model results version",
 		"machine": "bf16_gflops int8_gops read_gbps",
 		"model":   "attention bits bytes precision shape",
-		"results": "batch depth limit_pct test threads tps tps_max tps_min",
+		"results": "batch depth limit_pct step_ms test threads tps tps_limit tps_max tps_min",
 	} {
 		of := r
 		switch v := r[at].(type) {

@@ -79,15 +79,35 @@ type speedTest struct {
 	Batch   int    `json:"batch"`
 	Threads int    `json:"threads"`
 
-	TPS    float64 `json:"tps"` // medians, of all sequences together
-	Min    float64 `json:"tps_min"`
-	Max    float64 `json:"tps_max"`
-	Share  float64 `json:"limit_pct"` // median of the repetitions' percentages; 0: the limit is unknown
+	TPS    float64      `json:"tps"` // medians, of all sequences together
+	Min    float64      `json:"tps_min"`
+	Max    float64      `json:"tps_max"`
+	Limit  float64      `json:"tps_limit"`         // median of what the machine could do in each repetition; 0: unknown
+	Share  float64      `json:"limit_pct"`         // median of the repetitions' percentages; 0: the limit is unknown
+	Steps  *percentiles `json:"step_ms,omitempty"` // of all repetitions' decode steps; nil for prompts
 	tokens int
 	decode bool
 	tps    []float64
 	share  []float64
+	limit  []float64 // tokens per second
+	steps  []float64 // milliseconds
 	limits []limits
+}
+
+// percentiles are of a set of figures, each one of them: the nearest rank.
+type percentiles struct {
+	P50 float64 `json:"p50"`
+	P90 float64 `json:"p90"`
+	P99 float64 `json:"p99"`
+}
+
+// percentilesOf is nil where there are no figures.
+func percentilesOf(x []float64) *percentiles {
+	if len(x) == 0 {
+		return nil
+	}
+	x = slices.Sorted(slices.Values(x))
+	return &percentiles{round3(quantile(x, 0.5)), round3(quantile(x, 0.9)), round3(quantile(x, 0.99))}
 }
 
 // speedResult is what --json prints.
@@ -223,16 +243,17 @@ func (s *speedRun) warm(ctx context.Context, t *speedTest) (cpu.Work, error) {
 		Half: n * (w.Half - before.Half), Floats: n * (w.Floats - before.Floats), Attend: n * (w.Attend - before.Attend)}, err
 }
 
-// step runs so many tokens of a test.
-func (s *speedRun) step(ctx context.Context, t *speedTest, tokens int) (time.Duration, error) {
+// step runs so many tokens of a test, and says how long each decode step took, or the whole prompt.
+func (s *speedRun) step(ctx context.Context, t *speedTest, tokens int) ([]time.Duration, error) {
 	s.threads(t.Threads)
 	if err := s.b.rewind(t.Depth, t.Batch); err != nil {
-		return 0, err
+		return nil, err
 	}
 	if t.decode {
 		return s.b.decode(ctx, t.Depth, t.Depth+tokens, t.Batch)
 	}
-	return s.b.run(ctx, t.Depth, t.Depth+tokens, benchChunk)
+	took, err := s.b.run(ctx, t.Depth, t.Depth+tokens, benchChunk)
+	return []time.Duration{took}, err
 }
 
 // threads sets how many of them compute from now on.
@@ -246,9 +267,16 @@ func (s *speedRun) threads(n int) {
 func (s *speedRun) once(ctx context.Context, t *speedTest, w cpu.Work) error {
 	s.threads(t.Threads)
 	before := s.look()
-	took, err := s.step(ctx, t, t.tokens)
+	steps, err := s.step(ctx, t, t.tokens)
 	if err != nil {
 		return err
+	}
+	took := 0.0 // seconds
+	for _, d := range steps {
+		took += d.Seconds()
+		if t.decode {
+			t.steps = append(t.steps, 1e3*d.Seconds())
+		}
 	}
 	state := s.b.stateBytes(t.Depth+t.tokens, 1)
 	if t.decode {
@@ -259,8 +287,12 @@ func (s *speedRun) once(ctx context.Context, t *speedTest, w cpu.Work) error {
 		before.Int8/1e9, after.Int8/1e9, before.Float/1e9, after.Float/1e9, before.Half/1e9, after.Half/1e9))
 	l := before.over(after)
 	t.limits = append(t.limits, l)
-	t.tps = append(t.tps, float64(t.tokens*t.Batch)/took.Seconds())
-	t.share = append(t.share, 100*l.seconds(w, state, s.attend)/took.Seconds())
+	t.tps = append(t.tps, float64(t.tokens*t.Batch)/took)
+	least := l.seconds(w, state, s.attend)
+	t.share = append(t.share, 100*least/took)
+	if least > 0 {
+		t.limit = append(t.limit, float64(t.tokens*t.Batch)/least)
+	}
 	return nil
 }
 
@@ -275,7 +307,8 @@ func (r *speedResult) finish() {
 	most := 0
 	for _, t := range r.Results {
 		most = max(most, t.Threads)
-		t.TPS, t.Share = round3(median(t.tps)), round3(median(t.share))
+		t.TPS, t.Share, t.Limit = round3(median(t.tps)), round3(median(t.share)), round3(median(t.limit))
+		t.Steps = percentilesOf(t.steps)
 		t.Min, t.Max = round3(slices.Min(t.tps)), round3(slices.Max(t.tps))
 	}
 	var all []limits

@@ -65,15 +65,19 @@ func (b *bench) run(ctx context.Context, from, to, chunk int) (time.Duration, er
 	return time.Since(start), nil
 }
 
-// decode runs tokens [from, to) of so many sequences, one each per step.
-func (b *bench) decode(ctx context.Context, from, to, sequences int) (time.Duration, error) {
+// decode runs tokens [from, to) of so many sequences, one each per step, and says how long each step took.
+func (b *bench) decode(ctx context.Context, from, to, sequences int) ([]time.Duration, error) {
+	steps := make([]time.Duration, 0, to-from)
 	start := time.Now()
 	for at := from; at < to; at++ {
 		if err := b.step(ctx, at, 1, sequences, 1); err != nil {
-			return 0, err
+			return nil, err
 		}
+		end := time.Now()
+		steps = append(steps, end.Sub(start))
+		start = end
 	}
-	return time.Since(start), nil
+	return steps, nil
 }
 
 // step runs n tokens from at of each of the first sequences and reads the logits of the last outs of each.

@@ -1,52 +1,41 @@
 package bench
 
 import (
-	"bytes"
 	"fmt"
+	"time"
 
+	"hearth/internal/chart"
 	"hearth/internal/engine"
 )
 
-// timeline draws the steps around a long prompt: a bar per step as high as it took, coloured by what ran, the long
-// prompt's span below it and a mark for every short prompt.
+// timeline draws the steps around a long prompt: a bar per step as high as it took, coloured by what ran, and below it the spans
+// of the long prompt and of every short one.
 func timeline(steps []engine.Step, long engine.Usage, shorts []engine.Usage) []byte {
-	const width, height, left, base = 1200, 300, 60, 220
-	from, to := long.Started.Add(-2e9), long.First.Add(2e9)
-	x := func(d float64) float64 { return left + d/to.Sub(from).Seconds()*(width-left-10) }
-	most := 0.0
-	for i := range steps {
-		if steps[i].Began.After(from) && steps[i].Began.Before(to) {
-			most = max(most, steps[i].Run.Seconds())
-		}
+	const around = 2 * time.Second
+	from, to := long.Started.Add(-around), long.First.Add(around)
+	if n := len(steps); n > 0 && end(&steps[n-1]).Before(to) {
+		to = end(&steps[n-1])
 	}
-	y := func(s float64) float64 { return base - s/most*(base-40) }
-
-	var b bytes.Buffer
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n", width, height)
-	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="#fff"/>`+"\n", width, height)
-	fmt.Fprintf(&b, `<text x="%d" y="18">one bar is one step: its width is its time, its height too; blue: eight streams decode, orange: and prompt tokens run beside them</text>`+"\n", left)
-	for ms := 0.0; ms < most*1000; ms += 50 {
-		fmt.Fprintf(&b, `<text x="4" y="%.0f">%.0f ms</text><line x1="%d" x2="%d" y1="%.1f" y2="%.1f" stroke="#ddd"/>`+"\n", y(ms/1e3)+4, ms, left, width-10, y(ms/1e3), y(ms/1e3))
-	}
+	at := func(t time.Time) float64 { return t.Sub(from).Seconds() }
+	p := &chart.Timeline{Title: "Steps around a long prompt beside eight streams", X: "seconds", Y: "milliseconds of a step, which is as wide as it is long",
+		Kinds: []string{"eight streams decode", "and prompt tokens run beside them"}, End: at(to)}
 	for i := range steps {
 		s := &steps[i]
-		if s.Began.Before(from) || s.Began.After(to) {
+		if s.Began.Before(from) || end(s).After(to) {
 			continue
 		}
-		colour := "#4878cf"
+		kind := 0
 		if s.Prompt > 0 {
-			colour = "#e8853b"
+			kind = 1
 		}
-		x0, x1 := x(s.Began.Sub(from).Seconds()), x(end(s).Sub(from).Seconds())
-		fmt.Fprintf(&b, `<rect x="%.2f" y="%.1f" width="%.2f" height="%.1f" fill="%s"/>`+"\n", x0, y(s.Run.Seconds()), max(x1-x0-0.1, 0.2), base-y(s.Run.Seconds()), colour)
+		p.Bars = append(p.Bars, chart.Bar{From: at(s.Began), To: at(end(s)), Height: 1e3 * s.Run.Seconds(), Kind: kind})
 	}
-	x0, x1 := x(long.Started.Sub(from).Seconds()), x(long.First.Sub(from).Seconds())
-	fmt.Fprintf(&b, `<rect x="%.1f" y="%d" width="%.1f" height="14" fill="#7a5195"/><text x="%.1f" y="%d">prompt of %d tokens, %.0f s</text>`+"\n",
-		x0, base+8, x1-x0, x0, base+36, long.Prompt, long.First.Sub(long.Started).Seconds())
+	prompt := chart.Row{Name: fmt.Sprintf("the prompt of %s tokens, %.0f s", chart.Number(float64(long.Prompt)), long.First.Sub(long.Started).Seconds()),
+		Spans: [][2]float64{{at(long.Started), at(long.First)}}}
+	short := chart.Row{Name: "short prompts, from arrival to first token"}
 	for _, u := range shorts {
-		at := x(u.Submitted.Sub(from).Seconds())
-		fmt.Fprintf(&b, `<rect x="%.1f" y="%d" width="%.1f" height="14" fill="#2a9d5c"/>`+"\n", at, base+44, max(x(u.First.Sub(from).Seconds())-at, 1.5))
+		short.Spans = append(short.Spans, [2]float64{at(u.Submitted), at(u.First)})
 	}
-	fmt.Fprintf(&b, `<text x="%d" y="%d">short prompts, from arrival to first token</text>`+"\n</svg>\n", left, base+74)
-	return b.Bytes()
+	p.Rows = []chart.Row{prompt, short}
+	return (&chart.Drawing{Title: "hearth bench engine mixed", Panels: []chart.Panel{p}}).SVG()
 }
