@@ -1,6 +1,6 @@
 // Package bench measures what the engine costs on this machine, for the command "hearth bench": steps of the model against the
-// machine's limits, scenarios of several conversations, embedding, streams over HTTP. Package cli mounts it; nothing that serves
-// depends on it.
+// machine's limits, scenarios of several conversations, embedding, streams over HTTP, and any server that speaks such an API.
+// Package cli mounts it; nothing that serves depends on it.
 package bench
 
 import (
@@ -118,7 +118,7 @@ HEARTH_CPU=generic, avx2, avxvnni, avx512, avx512vnni or avx512bf16 (on Arm neon
 	fl.StringVar(&f.kv, "kv-type", "auto", "how keys and values are kept: "+strings.Join(backend.KVNames, ", "))
 	fl.BoolVar(&f.json, "json", false, "print one JSON object")
 	f.draw.register(fl)
-	cmd.AddCommand(newEngineCmd(), newReadCmd(), newEmbedCmd(), newFolderCmd(), newSpeculateCmd(version, commit))
+	cmd.AddCommand(newEngineCmd(), newReadCmd(), newEmbedCmd(), newFolderCmd(), newSpeculateCmd(version, commit), newServeCmd(version, commit))
 	return cmd
 }
 

@@ -49,6 +49,7 @@ type scenario struct {
 var scenarios = []scenario{
 	{"turns", "an agent's 20 turns against computing only what is new", (*engineBench).turns},
 	{"depth", "time to first token of 200 new tokens behind a long prompt", (*engineBench).depth},
+	{"restore", "first token behind 30,000 known tokens, from memory and, after a restart, from disk", (*engineBench).restore},
 	{"long", "a prompt of 131,072 tokens, and its memory against the forecast", (*engineBench).long},
 	{"mixed", "a long prompt and short ones beside eight streams", (*engineBench).mixed},
 	{"conversations", "10,000 conversations through 1 GB of cache", (*engineBench).conversations},

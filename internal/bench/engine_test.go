@@ -18,7 +18,7 @@ func TestBenchEngine(t *testing.T) {
 	}
 	svg := filepath.Join(t.TempDir(), "timeline.svg")
 	for name, check := range map[string]string{
-		"turns": "prompt tokens cached", "depth": "known tokens computed again", "long": "answer",
+		"turns": "prompt tokens cached", "depth": "known tokens computed again", "restore": "known tokens computed again, most", "long": "answer",
 		"mixed": "steps to a short prompt's first token, most", "conversations": "cache",
 		"forced": "stretches of 8, against free", "forms": "JSON, against free",
 	} {
