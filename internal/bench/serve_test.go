@@ -46,7 +46,7 @@ func newScripted(t *testing.T, lines string, look func(path string, body []byte)
 		t.Fatal(err)
 	}
 	text.Info.ID = "scripted"
-	g, err := script.New(text, s, 0)
+	g, err := script.New(text, s, 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
