@@ -7,9 +7,16 @@ LDFLAGS  := -s -w -X hearth/internal/cli.version=$(VERSION) -X hearth/internal/c
 GO_FILES := $(shell git ls-files -co --exclude-standard '*.go' 2>/dev/null)
 RACE     := ./internal/engine ./internal/embed ./internal/sched ./internal/kv ./internal/generate ./internal/transcript ./internal/script ./internal/server ./internal/wire/... ./internal/catalog ./internal/remote
 VENV     := .venv
+HAS_NPM  := $(shell command -v npm)
+HAS_CHROMIUM := $(shell command -v chromium)
 TIME     ?= 30s
 
-.PHONY: help build run check fmt vet lint test race purego cross arm64 mlx mlx-overhead interop interop-npm openapi fuzz fuzz-keep fuzz-parsers schema-suite schema-beside generations calls demo-data quality quality-real bench soak hostile prometheus drafts drafts-real kill crash vuln load browser browser-chromium screenshots beside crowd bigfolder hub minilm golden size clean
+# Parts of interop. They have servers of their own and may run beside each other: make -j2 -O.
+PYTHON_SUITES   := sdk scripted openai responses forms embeddings
+PREVIOUS_SUITES := scripted openai responses forms embeddings
+NPM_SUITES      := interop-typescript interop-claude interop-agents interop-mcp
+
+.PHONY: help build run check code clients environments fmt vet lint test race purego cross arm64 mlx mlx-overhead interop interop-openapi interop-go interop-hub interop-npm $(NPM_SUITES) $(PYTHON_SUITES:%=interop-python-%) $(PREVIOUS_SUITES:%=interop-previous-%) openapi fuzz fuzz-keep fuzz-parsers schema-suite schema-beside generations calls demo-data quality quality-real bench soak hostile prometheus drafts drafts-real kill crash vuln load browser browser-chromium screenshots beside crowd bigfolder hub minilm golden size clean
 
 help: ## what can be made
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -20,7 +27,11 @@ build: ## bin/hearth, with version and commit stamped
 run: build ## build and serve the demo model
 	bin/hearth serve
 
-check: fmt vet lint test demo-data race purego cross interop ## everything that must hold before a change lands
+check: code clients ## everything that must hold before a change lands
+
+code: fmt vet lint test demo-data race purego cross ## what Go and Python's own library prove, with nothing fetched but Go modules
+
+clients: interop browser ## what other people's programs prove, against a running server
 
 fmt:
 	@out="$$(gofmt -l $(GO_FILES))"; test -z "$$out" || { echo "gofmt would change:"; echo "$$out"; exit 1; }
@@ -106,86 +117,84 @@ $(VENV)/mlx/.done-lm: $(VENV)/mlx/.done
 	$(VENV)/mlx/bin/pip install -q 'mlx-lm==0.32.2'
 	touch $@
 
-interop: build $(VENV)/.done $(VENV)/previous/.done $(VENV)/hub/.done $(VENV)/hub-before/.done $(VENV)/openapi/.done ## the official SDKs in Python, Go and TypeScript and Claude Code (also through LiteLLM), Codex, opencode and aider against a running server
-	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/bin/python interop/python/test_sdk.py
-	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/bin/python interop/python/test_scripted.py
-	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/previous/bin/python interop/python/test_scripted.py
-	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/bin/python interop/python/test_openai.py
-	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/previous/bin/python interop/python/test_openai.py
-	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/bin/python interop/python/test_responses.py
-	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/previous/bin/python interop/python/test_responses.py
-	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/bin/python interop/python/test_forms.py
-	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/previous/bin/python interop/python/test_forms.py
-	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/bin/python interop/python/test_embeddings.py
-	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/previous/bin/python interop/python/test_embeddings.py
-	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/openapi/bin/python interop/openapi/test_api.py
-	cd interop/go && HEARTH_BIN=$(CURDIR)/bin/hearth go test -count=1 ./...
-	go test -count=1 ./interop/hub -python $(CURDIR)/$(VENV)/hub/bin/python -before $(CURDIR)/$(VENV)/hub-before/bin/python
-	@if command -v npm >/dev/null; then $(MAKE) interop-npm; \
-	elif test "$$CI" = true; then echo "npm is missing" >&2; exit 1; \
+interop: $(PYTHON_SUITES:%=interop-python-%) $(PREVIOUS_SUITES:%=interop-previous-%) interop-openapi interop-go interop-hub interop-npm ## the official SDKs in Python, Go and TypeScript and Claude Code (also through LiteLLM), Codex, opencode and aider against a running server
+
+interop-npm: $(if $(HAS_NPM),$(NPM_SUITES))
+	@if test -n "$(HAS_NPM)"; then :; elif test "$$CI" = true; then echo "npm is missing" >&2; exit 1; \
 	else echo "skipped, because npm is missing: the TypeScript SDKs, Claude Code, Codex, opencode, and LiteLLM and aider beside them" >&2; fi
+
+$(PYTHON_SUITES:%=interop-python-%): interop-python-%: build $(VENV)/.done
+	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/bin/python interop/python/test_$*.py
+
+$(PREVIOUS_SUITES:%=interop-previous-%): interop-previous-%: build $(VENV)/previous/.done
+	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/previous/bin/python interop/python/test_$*.py
+
+interop-openapi: build $(VENV)/openapi/.done
+	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/openapi/bin/python interop/openapi/test_api.py
+
+interop-go: build
+	cd interop/go && HEARTH_BIN=$(CURDIR)/bin/hearth go test -count=1 ./...
+
+interop-hub: $(VENV)/hub/.done $(VENV)/hub-before/.done
+	go test -count=1 ./interop/hub -python $(CURDIR)/$(VENV)/hub/bin/python -before $(CURDIR)/$(VENV)/hub-before/bin/python
+
+interop-typescript: build $(VENV)/typescript/.done
+	cp interop/typescript/*.mjs $(VENV)/typescript/
+	rm -rf $(VENV)/typescript/encoder && python3 interop/python/encoder.py $(VENV)/typescript/encoder
+	cd $(VENV)/typescript && HEARTH_BIN=$(CURDIR)/bin/hearth SCRIPT=$(CURDIR)/interop/scripted.jsonl ENCODER=$(CURDIR)/$(VENV)/typescript/encoder node --test
+
+interop-claude: build $(VENV)/claude/.done $(VENV)/litellm/.done
+	go test -count=1 ./interop/claude -hearth $(CURDIR)/bin/hearth -claude $(CURDIR)/$(VENV)/claude/node_modules/.bin/claude -litellm $(CURDIR)/$(VENV)/litellm/bin/litellm
+
+interop-agents: build $(VENV)/agents/.done $(VENV)/aider/.done
+	go test -count=1 ./interop/agents -hearth $(CURDIR)/bin/hearth -codex $(CURDIR)/$(VENV)/agents/node_modules/.bin/codex -opencode $(CURDIR)/$(VENV)/agents/node_modules/.bin/opencode -aider $(CURDIR)/$(VENV)/aider/bin/aider
+
+interop-mcp: build $(VENV)/mcp/.done $(VENV)/mcp-python/.done
+	go test -count=1 ./interop/mcp -hearth $(CURDIR)/bin/hearth -everything $(CURDIR)/$(VENV)/mcp/node_modules/.bin/mcp-server-everything -python $(CURDIR)/$(VENV)/mcp-python/bin/python
 
 openapi: build $(VENV)/openapi/.done ## requests made of the API's description and broken, for SECONDS (600), with SEED (1)
 	HEARTH_BIN=$(CURDIR)/bin/hearth API_SECONDS=$(or $(SECONDS),600) API_SEED=$(or $(SEED),1) $(VENV)/openapi/bin/python interop/openapi/test_api.py
 
-$(VENV)/openapi/.done: interop/openapi/requirements.txt
-	python3 -m venv $(@D)
-	$(@D)/bin/pip install -q -r $<
+# What clients need, at the versions that are pinned. One pip serves all folders of Python's, and compiles nothing ahead: the small
+# part that is used is compiled when it first is.
+PYTHONS := previous openapi litellm mcp-python hub hub-before
+NODES   := typescript claude agents mcp browser
+
+environments: $(VENV)/.done $(PYTHONS:%=$(VENV)/%/.done) $(VENV)/aider/.done $(if $(HAS_NPM),$(NODES:%=$(VENV)/%/.done)) ## all that the clients of interop and browser need from PyPI and npm, ahead of them
+
+$(VENV)/bin/pip:
+	python3 -m venv $(VENV)
+
+pip = $(VENV)/bin/pip --python $(@D)/bin/python install -q --no-compile
+
+$(VENV)/.done: interop/python/requirements.txt | $(VENV)/bin/pip
+	$(pip) -r $<
 	touch $@
 
-# What comes from npm is installed outside the tree, at the versions its package.json pins.
-interop-npm: build $(VENV)/typescript/.done $(VENV)/claude/.done $(VENV)/litellm/.done $(VENV)/agents/.done $(VENV)/aider/.done $(VENV)/mcp/.done $(VENV)/mcp-python/.done
-	cp interop/typescript/*.mjs $(VENV)/typescript/
-	rm -rf $(VENV)/typescript/encoder && python3 interop/python/encoder.py $(VENV)/typescript/encoder
-	cd $(VENV)/typescript && HEARTH_BIN=$(CURDIR)/bin/hearth SCRIPT=$(CURDIR)/interop/scripted.jsonl ENCODER=$(CURDIR)/$(VENV)/typescript/encoder node --test
-	go test -count=1 ./interop/claude -hearth $(CURDIR)/bin/hearth -claude $(CURDIR)/$(VENV)/claude/node_modules/.bin/claude -litellm $(CURDIR)/$(VENV)/litellm/bin/litellm
-	go test -count=1 ./interop/agents -hearth $(CURDIR)/bin/hearth -codex $(CURDIR)/$(VENV)/agents/node_modules/.bin/codex -opencode $(CURDIR)/$(VENV)/agents/node_modules/.bin/opencode -aider $(CURDIR)/$(VENV)/aider/bin/aider
-	go test -count=1 ./interop/mcp -hearth $(CURDIR)/bin/hearth -everything $(CURDIR)/$(VENV)/mcp/node_modules/.bin/mcp-server-everything -python $(CURDIR)/$(VENV)/mcp-python/bin/python
+$(VENV)/previous/.done: interop/python/requirements-1.txt # the SDK's major version before the current one
+$(VENV)/openapi/.done: interop/openapi/requirements.txt
+$(VENV)/litellm/.done: interop/claude/requirements.txt
+$(VENV)/mcp-python/.done: interop/mcp/requirements.txt
+$(VENV)/hub/.done: interop/hub/requirements.txt
+$(VENV)/hub-before/.done: interop/hub/requirements-before.txt # a release that goes on with parts of files
+$(VENV)/schemas/.done: tools/schemas/requirements.txt
 
-$(VENV)/%/.done: interop/%/package.json
+$(PYTHONS:%=$(VENV)/%/.done) $(VENV)/schemas/.done: | $(VENV)/bin/pip
+	python3 -m venv --without-pip $(@D)
+	$(pip) -r $<
+	touch $@
+
+# aider's release pins all that it needs, and takes no Python from 3.13 on.
+$(VENV)/aider/.done: interop/agents/requirements.txt | $(VENV)/bin/pip
+	@for p in python3 python3.12 python3.11 python3.10; do \
+	  if $$p -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 13))' 2>/dev/null; then $$p -m venv --without-pip $(@D); exit; fi; \
+	done; echo "aider needs Python 3.10, 3.11 or 3.12" >&2; exit 1
+	$(pip) -r $<
+	touch $@
+
+$(NODES:%=$(VENV)/%/.done): $(VENV)/%/.done: interop/%/package.json
 	mkdir -p $(@D) && cp $< $(@D)/
 	cd $(@D) && npm install --silent --no-audit --no-fund --no-package-lock
-	touch $@
-
-# aider's release pins all that it needs, and takes no Python from 3.13 on. Compiling it all would take as long as fetching it.
-$(VENV)/aider/.done: interop/agents/requirements.txt
-	@for p in python3 python3.12 python3.11 python3.10; do \
-	  if $$p -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 13))' 2>/dev/null; then $$p -m venv $(@D); exit; fi; \
-	done; echo "aider needs Python 3.10, 3.11 or 3.12" >&2; exit 1
-	$(@D)/bin/pip install -q --no-compile -r $<
-	touch $@
-
-# What is not compiled here is compiled as far as it is used, when it is first.
-$(VENV)/litellm/.done: interop/claude/requirements.txt
-	python3 -m venv $(@D)
-	$(@D)/bin/pip install -q --no-compile -r $<
-	touch $@
-
-$(VENV)/mcp-python/.done: interop/mcp/requirements.txt
-	python3 -m venv $(@D)
-	$(@D)/bin/pip install -q --no-compile -r $<
-	touch $@
-
-# The SDK's major version before the current one.
-$(VENV)/previous/.done: interop/python/requirements-1.txt $(VENV)/.done
-	python3 -m venv $(VENV)/previous
-	$(VENV)/previous/bin/pip install -q -r $<
-	touch $@
-
-$(VENV)/.done: interop/python/requirements.txt
-	python3 -m venv $(VENV)
-	$(VENV)/bin/pip install -q -r interop/python/requirements.txt
-	touch $@
-
-$(VENV)/hub/.done: interop/hub/requirements.txt
-	python3 -m venv $(@D)
-	$(@D)/bin/pip install -q -r $<
-	touch $@
-
-# A release that goes on with parts of files.
-$(VENV)/hub-before/.done: interop/hub/requirements-before.txt
-	python3 -m venv $(@D)
-	$(@D)/bin/pip install -q -r $<
 	touch $@
 
 hub: ## a gigabyte from a hub that cuts every 50 MB, and a process that is killed 20 times while it fetches
@@ -203,9 +212,8 @@ crowd: ## fifty clients that ask for three models where two fit, for two minutes
 bigfolder: build ## peak memory of a 12 GB model of random weights, with and without --low-memory, against the forecast (DIR=folder keeps it)
 	go test ./tools/bigfolder -count=1 -timeout 0 -v -hearth $(CURDIR)/bin/hearth $(if $(DIR),-folder $(DIR))
 
-browser: build ## the server's own page, and calls from pages of other origins, in Chromium (Debian: chromium; npm for axe-core)
-	@if command -v chromium >/dev/null && command -v npm >/dev/null; then $(MAKE) browser-chromium; \
-	elif test "$$CI" = true; then echo "chromium or npm is missing" >&2; exit 1; \
+browser: $(if $(and $(HAS_NPM),$(HAS_CHROMIUM)),browser-chromium) ## the server's own page, and calls from pages of other origins, in Chromium (Debian: chromium; npm for axe-core)
+	@if test -n "$(and $(HAS_NPM),$(HAS_CHROMIUM))"; then :; elif test "$$CI" = true; then echo "chromium or npm is missing" >&2; exit 1; \
 	else echo "skipped, because chromium or npm is missing: the page in a browser" >&2; fi
 
 browser-chromium: build $(VENV)/browser/.done
@@ -242,11 +250,6 @@ generations: $(VENV)/schemas/.done ## N replies of a model of random weights by 
 
 calls: ## N calls of each family that a model of random weights writes through the engine (N=1000); with the chat templates in DIR, too
 	go test ./internal/dialect -count=1 -timeout 0 -run 'TestCallsOf(Engine|Templates)$$' -v -engine-calls $(or $(N),1000) $(if $(DIR),-call-templates $(abspath $(DIR)))
-
-$(VENV)/schemas/.done: tools/schemas/requirements.txt
-	python3 -m venv $(@D)
-	$(@D)/bin/pip install -q -r $<
-	touch $@
 
 fuzz-parsers: ## each family's parser for TIME (TIME=30s), one after the other, then all for ALL (ALL=20m)
 	go test -c -fuzz FuzzFamilies -o bin/dialect.test ./internal/dialect

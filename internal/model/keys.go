@@ -4,6 +4,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Harmless are keys of config.json that change no number, with the reason.
@@ -47,14 +48,28 @@ var HarmlessKeys = []Harmless{
 	{"layers that predict further tokens are left out", []string{"num_nextn_predict_layers", "mtp_*", "num_mtp_*", "_num_mtp_*", "use_mtp", "mtp"}},
 }
 
+// harmlessKeys are HarmlessKeys by name, and those with a star.
+var harmlessKeys = sync.OnceValues(func() (names map[string]bool, stars []string) {
+	names = map[string]bool{}
+	for _, h := range HarmlessKeys {
+		for _, key := range h.Keys {
+			if strings.Contains(key, "*") {
+				stars = append(stars, key)
+			} else {
+				names[key] = true
+			}
+		}
+	}
+	return names, stars
+})
+
 // harmless reports a key that changes no number.
 func harmless(key string) bool {
 	last := key[strings.LastIndexByte(key, '.')+1:]
-	return slices.ContainsFunc(HarmlessKeys, func(h Harmless) bool {
-		return slices.ContainsFunc(h.Keys, func(pattern string) bool {
-			like, _ := path.Match(pattern, last)
-			return like || pattern == key
-		})
+	names, stars := harmlessKeys()
+	return names[last] || names[key] || slices.ContainsFunc(stars, func(star string) bool {
+		like, _ := path.Match(star, last)
+		return like
 	})
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	B "hearth/internal/backend"
 	"hearth/internal/regular"
@@ -129,7 +128,7 @@ func known(modelType string) error {
 	if makerOf(modelType) != nil {
 		return nil
 	}
-	if s, ok := strangers[strings.ReplaceAll(modelType, "-", "_")]; ok {
+	if s, ok := strangers[underscored(modelType)]; ok {
 		return &LoadError{File: configFile, Problem: fmt.Sprintf("architecture %s is not supported: %s", regular.Quote(modelType), s.what), Hint: s.do}
 	}
 	types := append(Types(), EncoderTypes()...)

@@ -4,22 +4,27 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // named is the name here of a model type: some tools write "-" where others write "_". A type that is not known keeps its name.
 func named(modelType string) string {
-	alike := func(name string) bool {
-		return strings.ReplaceAll(name, "-", "_") == strings.ReplaceAll(modelType, "-", "_")
-	}
-	all := slices.Concat(Types(), NearTypes(), EncoderTypes(), NearEncoderTypes())
-	if slices.Contains(all, modelType) {
-		return modelType
-	}
-	if i := slices.IndexFunc(all, alike); i >= 0 {
-		return all[i]
+	if alike, ok := spelled()[underscored(modelType)]; ok && !slices.Contains(alike, modelType) {
+		return alike[0]
 	}
 	return modelType
 }
+
+func underscored(name string) string { return strings.ReplaceAll(name, "-", "_") }
+
+// spelled has the names of all types by how they are spelled with "_".
+var spelled = sync.OnceValue(func() map[string][]string {
+	all := map[string][]string{}
+	for _, name := range slices.Concat(Types(), NearTypes(), EncoderTypes(), NearEncoderTypes()) {
+		all[underscored(name)] = append(all[underscored(name)], name)
+	}
+	return all
+})
 
 // nearMakers are the constructors of model types that mlx-lm lacks; nearMeans names the type that each of them mostly is.
 var (

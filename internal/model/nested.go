@@ -153,7 +153,7 @@ func (n nest) make(cfg *config, b *Build) (Generator, error) {
 		}
 		cfg.into(&head)
 		if head.Type != "" && !n.only {
-			typ = strings.ReplaceAll(head.Type, "-", "_")
+			typ = underscored(head.Type)
 		}
 	}
 	t, ok := texts[typ]

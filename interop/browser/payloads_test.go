@@ -1,14 +1,17 @@
 package browser
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -124,8 +127,9 @@ func behind(target *url.URL) http.Handler {
 	return p
 }
 
-// stub answers in the model's place, what its client asks for: all payloads as text in small pieces, as tools, or as an error.
-func stub(target *url.URL) http.Handler {
+// stub answers in the model's place, what its client asks for: all payloads as text in small pieces, as tools, or as an error. Where
+// it cleans nothing, Markdown is given back as it came.
+func stub(target *url.URL, cleans *atomic.Bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", behind(target))
 	mux.HandleFunc("GET /v1/models", func(w http.ResponseWriter, _ *http.Request) {
@@ -134,6 +138,17 @@ func stub(target *url.URL) http.Handler {
 			list = append(list, map[string]any{"id": p, "kind": "chat", "description": p, "state": p, "quantization": p, "context_length": 1000})
 		}
 		_ = json.NewEncoder(w).Encode(map[string]any{"data": list})
+	})
+	mux.HandleFunc("POST /v1/markdown", func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err == nil && cleans.Load() {
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			behind(target).ServeHTTP(w, r)
+			return
+		}
+		var q struct{ Texts []string }
+		_ = json.Unmarshal(body, &q) // the page's own
+		_ = json.NewEncoder(w).Encode(map[string]any{"html": q.Texts})
 	})
 	mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) {
 		var q struct{ Messages []struct{ Content any } }
@@ -178,6 +193,36 @@ func stub(target *url.URL) http.Handler {
 	return mux
 }
 
+// leftovers is an expression for what of the page is markup that might run something.
+const leftovers = `[...document.querySelectorAll('*')].filter(e => [...e.attributes].some(a => /^on/i.test(a.name) || a.name === 'srcdoc' || a.name === 'style') ||
+	(e.closest('main, .side') && /^(script|iframe|object|embed|base|link|meta|style|template|math|video|audio|marquee|form|use|animate|foreignobject)$/i.test(e.tagName) && !e.matches('.composer, .edit')) ||
+	(e.matches('a[href]') && !/^(https?:|mailto:)/.test(e.protocol)) || (e.matches('img') && !/^(data:image|blob:)/.test(e.src))).map(e => e.outerHTML.slice(0, 200))`
+
+// harms: in a page that makes markup of whatever it is told, payloads run, and what they leave is found.
+func harms(t *testing.T, browser context.Context) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		fmt.Fprint(w, "<!doctype html><title>x</title><main></main>")
+	}))
+	t.Cleanup(server.Close)
+	b := open(t, browser)
+	b.expects("") // all of it
+	b.show(server.URL)
+	if left := b.text(leftovers); left != "" {
+		t.Errorf("an empty page leaves %s", left)
+	}
+	found := 0
+	for _, p := range payloads {
+		if b.text("(document.querySelector('main').innerHTML = "+quote(p)+", "+leftovers+")") != "" {
+			found++
+		}
+	}
+	if found < 60 {
+		t.Errorf("only %d payloads leave something in such a page", found)
+	}
+	b.wait("what ran", "typeof ran !== 'undefined'")
+}
+
 // injections: none of the payloads runs, wherever it comes from, and none leaves anything in the page that might.
 func injections(t *testing.T, browser context.Context) {
 	if len(payloads) < 60 {
@@ -187,7 +232,9 @@ func injections(t *testing.T, browser context.Context) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(stub(target))
+	var cleans atomic.Bool
+	cleans.Store(true)
+	server := httptest.NewServer(stub(target, &cleans))
 	t.Cleanup(server.Close)
 	b := open(t, browser)
 	b.size(1280, 800, false)
@@ -198,9 +245,7 @@ func injections(t *testing.T, browser context.Context) {
 		if b.text("typeof ran") != "undefined" {
 			t.Errorf("something of %s ran", from)
 		}
-		if left := b.text(`[...document.querySelectorAll('*')].filter(e => [...e.attributes].some(a => /^on/i.test(a.name) || a.name === 'srcdoc' || a.name === 'style') ||
-			(e.closest('main, .side') && /^(script|iframe|object|embed|base|link|meta|style|template|math|video|audio|marquee|form|use|animate|foreignobject)$/i.test(e.tagName) && !e.matches('.composer, .edit')) ||
-			(e.matches('a') && !/^(https?:|mailto:)/.test(e.protocol)) || (e.matches('img') && !/^(data:image|blob:)/.test(e.src))).map(e => e.outerHTML.slice(0, 200))`); left != "" {
+		if left := b.text(leftovers); left != "" {
 			t.Errorf("%s leaves %s", from, left)
 		}
 		b.complaints()
@@ -265,4 +310,11 @@ func injections(t *testing.T, browser context.Context) {
 	if got := value[int](b, "document.querySelector('.page.live').innerText.split('ran=1').length"); got < 4*len(payloads) {
 		t.Errorf("only %d payloads are to be seen as text in the live view", got)
 	}
+
+	cleans.Store(false)
+	b.expects("Content Security Policy") // which no handler passes even in a document that is never shown
+	b.show(server.URL)
+	b.ask("text")
+	b.wait("the answer", "document.querySelector('.message.assistant .actions') && !document.querySelector('.prose .open')")
+	harmless("an answer of which nothing was cleaned")
 }

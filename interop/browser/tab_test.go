@@ -156,18 +156,24 @@ func quote(s string) string {
 	return string(text)
 }
 
-// click clicks on the first thing that is to be seen of a selector.
+// act waits for an element that an expression finds, and does something with it in the same task: what draws the page anew
+// cannot come between.
+func (b *tab) act(what, find, do string) {
+	b.t.Helper()
+	b.wait(what, "(e => e && ("+do+", true))("+find+")")
+}
+
+// click clicks on the first thing that is to be seen of a selector, once nothing covers it.
 func (b *tab) click(selector string) {
 	b.t.Helper()
-	b.run(chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
+	b.act(selector, "[...document.querySelectorAll("+quote(selector)+")].find(e => e.checkVisibility() && (e.scrollIntoView({ block: 'nearest' }), "+
+		"(r => e.contains(document.elementFromPoint(r.x + r.width / 2, r.y + r.height / 2)))(e.getBoundingClientRect())))", "e.click()")
 }
 
 // press clicks on a button by its name, as those find it who do not see it.
 func (b *tab) press(name string) {
 	b.t.Helper()
-	find := "[...document.querySelectorAll('button, a, summary')].filter(b => b.checkVisibility() && !b.disabled && (b.getAttribute('aria-label') ?? b.innerText).trim() === " + quote(name) + ").at(-1)"
-	b.wait("the button "+name, find)
-	b.text(find + ".click()")
+	b.act("the button "+name, "[...document.querySelectorAll('button, a, summary')].filter(b => b.checkVisibility() && !b.disabled && (b.getAttribute('aria-label') ?? b.innerText).trim() === "+quote(name)+").at(-1)", "e.click()")
 }
 
 // show opens a page and waits until it is loaded.

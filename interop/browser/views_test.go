@@ -1,17 +1,19 @@
 package browser
 
 import (
+	"bytes"
 	"context"
-	"fmt"
 	"io"
-	"net/http"
-	"net/http/httptest"
-	"net/url"
+	"io/fs"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 
+	"hearth/internal/demo"
+	"hearth/internal/hub/hubtest"
 	"hearth/interop/program"
 )
 
@@ -52,40 +54,55 @@ func connects(t *testing.T, browser context.Context) {
 	b.axe("connect, phone, dark")
 }
 
-// shows: models that are loaded, where the memory is, and a model that is fetched; a proxy answers for the hub.
+// shows: models that are loaded, where the memory is, and one that is fetched from a hub, loaded and unloaded.
 func shows(t *testing.T, browser context.Context) {
-	target, err := url.Parse(program.Serve(t, *binary, nil, io.Discard, "--prefix-cache-dir", "off", "--store", "memory").URL) // the demo
-	if err != nil {
-		t.Fatal(err)
-	}
-	mux := http.NewServeMux()
-	mux.Handle("/", behind(target))
-	more := make(chan struct{})
-	mux.HandleFunc("POST /hearth/models/pull", func(w http.ResponseWriter, _ *http.Request) {
-		tell := func(event string) {
-			fmt.Fprintf(w, "data: %s\n\n", event)
-			w.(http.Flusher).Flush()
+	h := hubtest.New(t)
+	files := map[string]hubtest.File{}
+	for _, name := range []string{"config.json", "generation_config.json", "chat_template.jinja", "tokenizer.json", "tokenizer_config.json", "model.safetensors"} {
+		body, err := fs.ReadFile(demo.FS(), name)
+		if err != nil {
+			t.Fatal(err)
 		}
-		tell(`{"event":"plan","id":"org/model","bytes":2000000000,"missing":2000000000,"need":3000000000,"context":32768,"memory":9000000000,"fits":true}`)
-		tell(`{"event":"progress","done":500000000,"total":2000000000,"rate":1000000}`)
-		<-more
-		tell(`{"event":"done","id":"org/model"}`)
-	})
-	server := httptest.NewServer(mux)
-	t.Cleanup(server.Close)
+		files[name] = hubtest.File{Size: int64(len(body)), Content: bytes.NewReader(body), LFS: name == "model.safetensors"}
+	}
+	h.Add("org/little", files)
+	h.Faults.PerSecond = 16 << 20 // so that it is seen on its way
+	dir := t.TempDir()
+	server := program.Serve(t, *binary, append(os.Environ(), "HOME="+dir, "XDG_RUNTIME_DIR="+dir, "HF_HUB_CACHE="+dir+"/hub", "HF_ENDPOINT="+h.URL), io.Discard,
+		"--prefix-cache-dir", "off", "--store", "memory")
 	b := open(t, browser)
 	b.size(1280, 800, false)
 	b.show(server.URL + "/#/models")
 	b.wait("the model", "document.querySelector('.model h2')?.innerText === 'demo' && document.querySelector('.model .badge.good')")
 	b.wait("the memory", "document.querySelector('.memory:not([hidden]) .legend li')")
 	b.axe("models")
-	b.text("document.getElementById('pull').value = 'org/model'")
+	b.text(`(() => { globalThis.said = []; const e = document.querySelector('.pull [aria-live]');
+		new MutationObserver(() => said.push(e.innerText + ' ' + (e.querySelector('progress')?.value ?? ''))).observe(e, { childList: true, subtree: true, characterData: true, attributes: true }); })()`)
+	b.text("document.getElementById('pull').value = 'org/little'")
 	b.press("Fetch")
-	b.sees("500 MB of 2.0 GB, 1.0 MB a second")
-	b.sees("It takes 3.0 GB of memory with 32,768 tokens of context, and fits.")
-	b.axe("a model that is fetched")
-	close(more)
-	b.sees("org/model is here.")
+	b.sees("org/little is here.")
+	said := b.text("said.join('\\n')")
+	for _, want := range []string{`\d MB of 9\.\d MB(, .* a second)?(.|\n)* 0\.\d`, `It takes \d+ MB of memory with 8,192 tokens of context, and fits\.`} {
+		if !regexp.MustCompile(want).MatchString(said) {
+			t.Errorf("nothing said %s:\n%s", want, said)
+		}
+	}
+	state := func(want string) {
+		t.Helper()
+		b.wait("the state "+want, "document.querySelector('.model[aria-label=\"org/little\"] .badge')?.innerText === "+quote(want))
+	}
+	state("on disk")
+	b.axe("a model on disk")
+	b.press("Load org/little")
+	state("loaded")
+	b.press("Unload org/little")
+	state("on disk")
+
+	b.text("document.getElementById('pull').value = 'org/other'")
+	b.expects("/hearth/models/pull") // is refused
+	b.press("Fetch")
+	b.sees("org/other")
+	b.wait("the error", "document.querySelector('.pull .note.bad')?.innerText.includes('org/other')")
 	b.size(390, 844, true)
 	b.fits()
 	b.axe("models, phone, dark")
@@ -105,15 +122,20 @@ func long(t *testing.T, browser context.Context) {
 	b.wait("the conversation", "document.querySelectorAll('.message').length > 0")
 	b.run(chromedp.Reload())
 	b.text("globalThis.tasks = [], new PerformanceObserver(l => tasks.push(...l.getEntries().map(e => e.duration))).observe({ type: 'longtask', buffered: true })")
-	b.wait("its end", "document.querySelector('.prose strong') && document.body.innerText.includes('Number 2000. ')")
-	if n := value[int](b, "document.querySelectorAll('.message').length"); n > 60 {
+	b.wait("its end", "document.querySelector('.message:last-child .prose strong') && document.querySelector('.message:last-child').textContent.includes('Number 2000. ')")
+	made := "document.querySelectorAll('.message').length"
+	if n := value[int](b, made); n > 60 {
 		t.Errorf("%d messages are made at once", n)
 	}
-	b.text(`(async () => { const s = document.querySelector('.scroller'); while (document.querySelectorAll('.message').length < 2000) { s.scrollTop = 0; await new Promise(requestAnimationFrame); } })()`)
-	b.wait("its beginning", "document.querySelectorAll('.message').length === 2000")
+	b.text(`(async () => { const s = document.querySelector('.scroller'), list = document.querySelector('.thread').children; globalThis.most = 0;
+		for (let n = 0; list.length < 2000; n = list.length) { s.scrollTop = 0; await new Promise(requestAnimationFrame); if (n) most = Math.max(most, list.length - n); } })()`)
+	b.wait("its beginning", made+" === 2000")
 	b.wait("Markdown there", "document.querySelector('.message.assistant .prose strong')")
-	longest := value[float64](b, "Math.max(0, ...tasks)")
-	if t.Logf("the longest task takes %.0f ms, of %s", longest, b.text("tasks.length + ' above 50 ms'")); longest > 1000 { // as busy as the machine is
-		t.Errorf("a task takes %.0f ms", longest)
+	if n := value[int](b, "most"); n == 0 || n > 24 {
+		t.Errorf("up to %d messages are made in a frame", n)
 	}
+	if n := value[int](b, "document.querySelectorAll('.message.assistant .prose:not(.raw)').length"); n == 1000 {
+		t.Error("Markdown is made of messages that nobody has looked at")
+	}
+	t.Logf("the longest task takes %.0f ms, of %s", value[float64](b, "Math.max(0, ...tasks)"), b.text("tasks.length + ' above 50 ms'")) // as busy as the machine is
 }
