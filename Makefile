@@ -55,8 +55,8 @@ test: ## all unit tests and goldens, no network, no Python
 demo-data: ## what the demo model is trained on is the same for a seed, and has nothing of its evaluation in it
 	python3 -B tools/demo/check.py
 
-# Left out are equalities and costs that take minutes there and have no goroutines of their own; test has them.
-SLOW_RACE := ^(TestCachedSame|TestSpans|TestForcedNeverText|TestStretches|TestFitIsLinear)$$
+# Left out are equalities, costs and a look at source that take long there and have no goroutines of their own; test has them.
+SLOW_RACE := ^(TestCachedSame|TestSpans|TestForcedNeverText|TestStretches|TestFitIsLinear|TestWindows|TestScratchOfArchitectures|TestInputsBound|TestOrder)$$
 
 race: ## the packages that hold state, under the race detector
 	CGO_ENABLED=1 go test -race -short -skip '$(SLOW_RACE)' $(RACE)
