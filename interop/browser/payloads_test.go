@@ -127,8 +127,8 @@ func behind(target *url.URL) http.Handler {
 	return p
 }
 
-// stub answers in the model's place, what its client asks for: all payloads as text in small pieces, as tools, or as an error. Where
-// it cleans nothing, Markdown is given back as it came.
+// stub answers in the model's place, what its client asks for: all payloads as text in small pieces, as tools, or as an error.
+// Where it cleans nothing, Markdown is given back as it came.
 func stub(target *url.URL, cleans *atomic.Bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", behind(target))
