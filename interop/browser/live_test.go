@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,12 +11,15 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
+
+	"hearth/interop/program"
 )
 
 // object is one of JSON.
@@ -228,4 +232,90 @@ func watches(t *testing.T, browser context.Context) {
 		t.Errorf("others see %s", seen)
 	}
 	b.axe("live, of others")
+}
+
+// lives: what the live view shows of a server: requests that run and are cancelled, then, with the demo, the last minutes under
+// load, why a prompt took its time, and what is stored.
+func lives(t *testing.T, browser context.Context) {
+	paced := scripted(t, `{"raw": "{{repeat 4000 \"word \"}}end", "tokens_per_s": 60}`)
+	var ended sync.WaitGroup
+	for range 2 {
+		ended.Go(func() { post(t, paced.URL, "Tell me a story", 4000) })
+	}
+	b := open(t, browser)
+	b.size(1280, 800, false)
+	b.show(paced.URL + "/#/live")
+	b.wait("the requests", "document.querySelectorAll('.request').length === 2")
+	b.wait("their progress", "[...document.querySelectorAll('.request progress')].every(p => p.value > 0.001)")
+	for left := range 2 {
+		b.text("document.querySelector('.request button:not(:disabled)').click()")
+		b.wait("the end of a request", fmt.Sprintf("document.querySelectorAll('.request').length === %d", 1-left))
+	}
+	ended.Wait()
+	b.sees("No request waits or runs.")
+	b.wait("both in the list", "[...document.querySelectorAll('.latest .badge')].filter(e => e.innerText === 'cancelled').length === 2")
+
+	server := program.Serve(t, *binary, nil, io.Discard, "--prefix-cache-dir", "off", "--store", "memory") // the demo
+	long := strings.Repeat("You are a helper who knows all about boats and the sea. ", 60)
+	post(t, server.URL, long+"What is a boat?", 4)
+	parted := post(t, server.URL, long+"Who sails?", 4)
+	missed := post(t, server.URL, "Another beginning. "+long, 4)
+	busy, stop := context.WithCancel(context.Background())
+	for i := range 2 {
+		ended.Go(func() {
+			for n := 0; busy.Err() == nil; n++ {
+				post(t, server.URL, fmt.Sprintf("%s Question %d of %d.", long, n, i), 40)
+			}
+		})
+	}
+	defer ended.Wait()
+	defer stop()
+	b.show(server.URL + "/#/live/" + missed)
+	b.wait("why it missed", "document.querySelector('.latest details[open] .trace')?.innerText.includes('because nothing of it was stored')")
+	b.wait("charts of the load", "[...document.querySelectorAll('.chart')].slice(0, 4).every(c => [...c.querySelectorAll('.value')].some(v => parseFloat(v.innerText) > 0) && [...c.querySelectorAll('.line, .area')].some(p => p.getAttribute('d').length > 20))")
+	b.wait("the output of now", "parseFloat(document.querySelectorAll('.figure dd')[2].innerText) > 0")
+	b.wait("the tree", "document.querySelectorAll('.tree .node').length > 3 && document.querySelector('.tree .node.shared')")
+	b.axe("live under load")
+	stop()
+	ended.Wait()
+	b.show(server.URL + "/#/live/" + parted)
+	b.wait("where it parted", "document.querySelector('.latest details[open] .parting')?.textContent.includes('Who sails?')")
+	b.show(server.URL)
+	b.ask("What is a boat?")
+	b.answered()
+	b.press("Where its time went")
+	b.wait("the trace of an answer", "document.querySelector('.latest details[open] .trace h3')?.innerText.startsWith('Why did this take ')")
+}
+
+// post asks a question, and gives the id of the request.
+func post(t *testing.T, server, text string, most int) string {
+	t.Helper()
+	return talk(t, server, "", most, []object{{"role": "user", "content": text}})
+}
+
+// talk asks for what comes after some messages of a session, and gives the id of the request.
+func talk(t *testing.T, server, session string, most int, messages []object) string {
+	t.Helper()
+	body, err := json.Marshal(object{"model": "demo", "max_tokens": most, "messages": messages})
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	r, err := http.NewRequest(http.MethodPost, server+"/v1/chat/completions", bytes.NewReader(body))
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if session != "" {
+		r.Header.Set("X-Session-Id", session)
+	}
+	reply, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	defer reply.Body.Close()
+	_, _ = io.Copy(io.Discard, reply.Body)
+	return reply.Header.Get("X-Request-Id")
 }

@@ -1,10 +1,13 @@
 package browser
 
 import (
+	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -49,4 +52,45 @@ func TestShots(t *testing.T) {
 	b.show(server.URL + "/#/models")
 	b.wait("the model", "document.querySelector('.model')")
 	shot("models")
+	live(b, program.Serve(t, *binary, nil, io.Discard, "--prefix-cache-dir", t.TempDir(), "--store", "memory").URL, shot)
+}
+
+// live makes pictures of the live view while the demo answers some agents, whose prompts begin alike or do not.
+func live(b *tab, server string, shot func(string)) {
+	busy, stop := context.WithCancel(context.Background())
+	var ended sync.WaitGroup
+	defer ended.Wait()
+	defer stop()
+	tools := strings.Repeat("You are a coding agent with tools for reading, writing and searching. Say what you do and why. ", 40)
+	helper := strings.Repeat("You are a helper who answers in plain words, and says so when something is not known. ", 12)
+	questions := []string{"Fix the failing test of the cart", "What is 17 + 25?", "Tell me a story", "Write the changelog", "What can you do?", "Rename the field price"}
+	for agent := range 4 {
+		ended.Go(func() {
+			for n := agent; busy.Err() == nil; n++ {
+				system := []string{tools, helper}[agent%2]
+				if n%7 == 6 {
+					system = fmt.Sprintf("It is %d seconds past noon. ", n) + system
+				}
+				messages := []object{{"role": "system", "content": system}}
+				for turn := range 5 {
+					question := questions[(n+turn)%len(questions)] + strings.Repeat(". This is a line of the log", (n+turn)%5*9)
+					messages = append(messages, object{"role": "user", "content": question})
+					talk(b.t, server, fmt.Sprintf("agent-%d", agent), 100, messages)
+					messages = append(messages, object{"role": "assistant", "content": "I have done what you asked for."})
+				}
+			}
+		})
+	}
+	b.size(1200, 1500, false)
+	b.show(server + "/#/live")
+	b.text("new Promise(done => setTimeout(done, 75_000))") // so that there is something to see over time
+	shot("live")
+	b.size(1200, 1080, true)
+	b.text("[...document.querySelectorAll('.latest details')].find(d => d.querySelector('.hit').innerText === 'parts' && d.querySelector('.much')).open = true")
+	b.wait("the trace", "document.querySelector('.latest .phases')")
+	b.text("document.getElementById('main').scrollTop = 1e6")
+	shot("live-dark")
+	b.size(390, 844, false)
+	b.text("document.getElementById('main').scrollTop = 0")
+	shot("live-phone")
 }

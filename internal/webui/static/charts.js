@@ -17,8 +17,8 @@ export const short = (v) => (v >= 999_500 ? (v / 1e6).toFixed(1) + 'M' : v >= 9_
 let made = 0;
 
 /**
- * Chart shows columns of numbers over time. Of it are told: a title, the unit of its axis, the series by name and class, whether it
- * has lines, areas that are stacked, or bars that are stacked; how a number is written; and whether there are only whole numbers.
+ * Chart shows columns of numbers over time. Of it are told: a title, the unit of its axis, the series by name and class, whether
+ * it has lines, areas that are stacked, or bars that are stacked; how a number is written; whether the axis has whole numbers.
  */
 export class Chart {
   constructor({ title, unit, series, kind = 'lines', format = short, whole = false }) {
@@ -58,6 +58,7 @@ export class Chart {
     const minutes = span / 60, every = { 5: 1, 15: 5, 60: 15 }[minutes];
     for (let m = minutes; m >= 0; m -= every) {
       const x = this.x(end - m * 60);
+      if (m !== minutes && x < left + 75) continue; // there stands the first
       parts.push(drawing('text', { class: 'tick x' + (m === minutes ? ' begin' : m === 0 ? ' end' : ''), x, y: height - 6 }, m === 0 ? 'now' : m === minutes ? m + ' min ago' : '−' + m));
     }
     const middle = (i) => Math.min(at[i] + step / 2, end);

@@ -3,7 +3,7 @@ import { getJSON } from './api.js';
 
 const most = 3600; // seconds that are kept
 
-/** History has columns of one length, oldest first: column[i] is of the second first + i. The second that still runs is not in them. */
+/** History has columns of one length: the entry i is of the second first + i. The second that still runs is not in them. */
 export class History {
   constructor() {
     this.forget();
@@ -40,8 +40,8 @@ export class History {
   }
 
   /**
-   * steps are the means of columns over the last span seconds, or their sums, in steps of some seconds that begin where the clock has a
-   * multiple of them: so a step that is over does not change any more. Before the first second known there is nothing: NaN.
+   * steps are the means of columns over the last span seconds, or their sums, in steps of some seconds that begin where the clock
+   * has a multiple of them: so a step that is over does not change any more. Before the first second known there is nothing: NaN.
    */
   steps(names, span, step, sums = false) {
     const last = Math.floor((this.end - 1) / step) * step, began = last - span + step;

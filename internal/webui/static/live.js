@@ -1,5 +1,5 @@
-// What the server does: figures of now, the requests that wait and run, the last hour, the latest requests and where their time went,
-// and what is stored of prompts. The server is asked once a second, by who looks at it and only as long as they do.
+// What the server does: figures of now, the requests that wait and run, the last hour, the latest requests and where their time
+// went, and what is stored of prompts. The server is asked once a second, and only as long as somebody looks.
 import { h, button, bytes, count, say, seconds } from './dom.js';
 import { Failure, call, getJSON, words } from './api.js';
 import { History } from './history.js';

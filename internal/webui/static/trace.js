@@ -35,7 +35,7 @@ export class Latest {
       this.show(this.all);
     }, 'button tiny');
     this.more.hidden = true;
-    this.node = h('section.part', { 'aria-label': 'Latest requests' }, h('div', {}, h('h2', {}, 'Latest requests'), h('p.muted.small', {}, 'Open one to see where its time went.')),
+    this.node = h('section.part.listed', { 'aria-label': 'Latest requests' }, h('div', {}, h('h2', {}, 'Latest requests'), h('p.muted.small', {}, 'Open one to see where its time went.')),
       this.none, h('div', {}, h('div.latest-head', { 'aria-hidden': 'true' }, ...['Began', 'Model', 'Prompt', 'Stored of it', 'First token', 'Tokens/s', 'Took', ''].map((t) => h('span', {}, t))), this.list), this.more);
   }
 
@@ -103,7 +103,8 @@ class Line {
     };
     const reached = r.prompt_tokens > 0;
     set('began', clock(r.began));
-    set('model', r.model);
+    set('model', r.model.split('/').at(-1));
+    this.cells.model.node.title = r.model;
     set('hit', reached ? found[r.cache_hit_type] ?? r.cache_hit_type : '');
     set('stored', reached ? count(r.cached_tokens) + ' of ' + count(r.prompt_tokens) : '');
     set('first', r.ttft_s ? seconds(r.ttft_s) : '');
@@ -140,7 +141,7 @@ function trace(r) {
     h('div.phases', {}, shares(parts.map((p) => [p.look, p.s]), parts.filter((p) => p.s > 0).map((p) => p.text + ' ' + seconds(p.s)).join(', ')),
       h('ol', {}, ...parts.map((p) => h('li', {}, swatch('areas', p.look), h('strong', {}, p.text), h('span.figures-same', {}, seconds(p.s)), h('span.muted', {}, p.what))))),
     parting(r.parting),
-    h('p.muted.small', {}, [r.request_id, r.api, r.session ? 'session ' + r.session : '', r.finish ? 'finish: ' + r.finish : ''].filter(Boolean).join(' · ')),
+    h('p.muted.small', {}, [r.request_id, r.model, r.api, r.session ? 'session ' + r.session : '', r.finish ? 'finish: ' + r.finish : ''].filter(Boolean).join(' · ')),
   ].filter(Boolean);
 }
 
@@ -148,7 +149,7 @@ function trace(r) {
 function parting(p) {
   if (!p) return null;
   const mark = () => h('span.parted', {}, h('span.unseen', {}, ' here they part: '));
-  return h('div.parting', { role: 'group', 'aria-label': 'Where the prompt parted from what was stored' }, h('p.small', {}, 'Up to the mark the prompt is what was stored; ', h('span.new', {}, 'what is behind it'), ' is not.'),
+  return h('div.parting', { role: 'group', 'aria-label': 'Where the prompt parted from what was stored' }, h('p.small', {}, 'Up to the mark the prompt is as it was stored; ', h('span.new', {}, 'what comes after it'), ' is new.'),
     h('pre', { tabindex: 0, role: 'region', 'aria-label': 'The text there' }, h('span.muted', {}, '… ' + visible(p.before)), mark(), h('ins', {}, visible(p.after) + ' …')));
 }
 

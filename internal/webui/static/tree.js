@@ -1,5 +1,5 @@
-// What is stored of prompts, as a picture: bars from left to right, as long as their tokens are many (by the square root); a beginning
-// that several conversations share is as high as all that goes on from it.
+// What is stored of prompts, as a picture: bars from left to right, as long as their tokens are many (by the square root); a
+// beginning that several conversations share is as high as all that goes on from it.
 import { h, drawing, bytes, count, seconds } from './dom.js';
 
 const row = 24, gap = 2, least = 5; // pixels: a row, between two bars, the narrowest bar
@@ -109,7 +109,7 @@ export class Tree {
     if (focused) this.nodes.get(this.current)?.g.focus();
   }
 
-  /** key moves between bars: to the right what goes on from this, to the left what it goes on from, up and down its neighbours. */
+  /** key moves between bars: to the right is what goes on from this, to the left what it goes on from, up and down are neighbours. */
   key(e) {
     const at = this.nodes.get(this.current);
     const beside = at?.up ? at.up.children : this.roots, i = beside?.indexOf(at);
