@@ -58,7 +58,7 @@ export class Chart {
     const minutes = span / 60, every = { 5: 1, 15: 5, 60: 15 }[minutes];
     for (let m = minutes; m >= 0; m -= every) {
       const x = this.x(end - m * 60);
-      if (m !== minutes && x < left + 75) continue; // there stands the first
+      if (m !== minutes && x < left + 62) continue; // there stands the first
       parts.push(drawing('text', { class: 'tick x' + (m === minutes ? ' begin' : m === 0 ? ' end' : ''), x, y: height - 6 }, m === 0 ? 'now' : m === minutes ? m + ' min ago' : '−' + m));
     }
     const middle = (i) => Math.min(at[i] + step / 2, end);
