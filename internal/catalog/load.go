@@ -260,7 +260,7 @@ func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 		Tower: w.tower, Seeing: opts, Sights: cfg.ImageCacheBytes,
 		Model: m, Backend: w.backend, KV: policy, Vocab: m.Vocab, Budget: state, Share: w.holding.Holding, MaxContext: context, MinContext: least,
 		MaxSequences: cfg.MaxSequences, MaxQueue: cfg.MaxQueue, PrefillChunk: cfg.PrefillStepSize,
-		StepTarget: cfg.StepTarget, Speculate: cfg.Speculation == "auto", NoCache: !cfg.PromptCache,
+		StepTarget: cfg.StepTarget, Speculate: speculate(cfg, w.Ahead), NoCache: !cfg.PromptCache,
 		CacheTTL: cfg.ContextTTL, CacheSessions: cfg.ContextSessions, CacheBytes: cfg.PromptCacheMax,
 		Disk: disk, Timings: cfg.Measured(), Hour: bs.hour, Trace: h.Trace, Stuck: h.Stuck,
 	})

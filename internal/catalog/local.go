@@ -43,6 +43,7 @@ func openLocal(ctx context.Context, src *Source, cfg *config.Config, id string, 
 	warnings := src.warnings(read, w.warnings, text.Warnings)
 	text.Engine, text.Info.ID, text.Warn = generate.Over(w.Engine), id, bs.Warn
 	text.ConstrainTools = cfg.ConstrainTools == "always" || cfg.ConstrainTools == "auto" && !w.Ahead
+	text.Undrafted = !speculate(cfg, w.Ahead)
 	if src.Demo() {
 		text.Advice, text.Readable = demo.Advice, demo.Readable
 	}
@@ -127,7 +128,13 @@ func configure(text *generate.Config, src *Source, cfg *config.Config, id string
 	text.HistoryTTL, text.HistorySessions = cfg.ContextTTL, cfg.ContextSessions
 	text.ToolParser, text.ReasoningParser, text.NoToolRepair = cfg.ToolCallParser, cfg.ReasoningParser, cfg.NoToolRepair
 	text.NoToolsInPrompt = cfg.ToolsInPrompt == "never"
-	text.RunawayStop, text.Undrafted = cfg.RunawayStop, cfg.Speculation != "auto"
+	text.RunawayStop, text.Undrafted = cfg.RunawayStop, !speculate(cfg, false)
+}
+
+// speculate reports whether drafts are run. With auto they are where replies stay the same to the bit, which is not where steps are
+// given to the device ahead.
+func speculate(cfg *config.Config, ahead bool) bool {
+	return cfg.Speculation == "on" || cfg.Speculation == "auto" && !ahead
 }
 
 // checkParsers refuses parsers that do not exist. Of one in the settings file it tells the line.

@@ -64,7 +64,7 @@ func said(t *testing.T, c *Catalog, messages ...chat.Message) (string, *chat.Usa
 	if err != nil {
 		t.Fatal(err)
 	}
-	var b strings.Builder
+	var b, logprobs strings.Builder // apart: tokens may leave together
 	var usage *chat.Usage
 	for e, err := range events {
 		if err != nil {
@@ -75,13 +75,13 @@ func said(t *testing.T, c *Catalog, messages ...chat.Message) (string, *chat.Usa
 		}
 		b.WriteString(e.Text)
 		for _, lp := range e.Logprobs {
-			fmt.Fprintf(&b, " %v", lp.Logprob)
+			fmt.Fprintf(&logprobs, " %v", lp.Logprob)
 		}
 	}
 	if usage.Prompt != n {
 		t.Errorf("%d tokens counted, %d in the prompt", n, usage.Prompt)
 	}
-	return b.String(), usage
+	return b.String() + logprobs.String(), usage
 }
 
 // towered are the types with folders, and of how many tiles they make a picture of 40 by 24 pixels.

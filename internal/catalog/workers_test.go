@@ -168,7 +168,8 @@ func follows(call *chat.ToolCall) bool {
 
 // TestApart: a model in a process of its own is told apart from one that is not by nothing but what it says of itself.
 func TestApart(t *testing.T) {
-	here, away := loadApart(t, backends(), nil), loadApart(t, aparts("cpu"), nil)
+	plain := func(cfg *config.Config) { cfg.Speculation = "off" } // how many tokens leave together depends on how long steps take
+	here, away := loadApart(t, backends(), plain), loadApart(t, aparts("cpu"), plain)
 	if _, ok := away.Main().Weights().Engine.(*remote.Engine); !ok {
 		t.Fatalf("the engine is a %T", away.Main().Weights().Engine)
 	}

@@ -89,7 +89,7 @@ type Config struct {
 	History         string // exact, text
 	ReplayReasoning string // auto, never
 	PrefillStepSize int
-	Speculation     string        // auto, off: drafts of tokens that may come next
+	Speculation     string        // auto, on, off: drafts of tokens that may come next
 	StepTarget      time.Duration // 0: prompt chunks never shrink
 
 	// What a request gets that does not say.
@@ -187,7 +187,7 @@ func Default() *Config {
 		ContextSessions:   500,
 		PrefixCacheDays:   30,
 		StepTarget:        150 * time.Millisecond,
-		Speculation:       "off",
+		Speculation:       "auto",
 		StreamInterval:    1,
 		Images:            "note",
 		MaxImageBytes:     32 << 20,

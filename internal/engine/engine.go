@@ -169,8 +169,12 @@ func New(cfg Config) (*Engine, error) {
 	if ahead.fixed {
 		geo = geo.Drafting()
 	}
-	alloc, err := kv.NewAlloc(geo, kv.Limits{
-		Bytes: cfg.Budget - e.spec.limit, Slots: cfg.MaxSequences, Tokens: cfg.MaxContext, Least: cfg.MinContext, Span: cfg.PrefillChunk})
+	limits := kv.Limits{Bytes: cfg.Budget - e.spec.limit, Slots: cfg.MaxSequences, Tokens: cfg.MaxContext, Least: cfg.MinContext, Span: cfg.PrefillChunk}
+	alloc, err := kv.NewAlloc(geo, limits)
+	if err != nil && e.spec.on { // a context that was asked for comes before drafts
+		e.spec, limits.Bytes = speculation{}, cfg.Budget
+		alloc, err = kv.NewAlloc(geo, limits)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("start engine: %w", err)
 	}
@@ -215,7 +219,7 @@ func New(cfg Config) (*Engine, error) {
 	e.trace.listen = cfg.Trace
 	e.watchdog = watchdog.New(device, cfg.Stuck)
 	e.run = &runner{be: cfg.Backend, store: store, model: cfg.Model, seqs: e.seqs, lost: e.sched.Lost, sights: sights{tower: cfg.Tower, be: cfg.Backend, opts: cfg.Seeing, limit: cfg.Sights, memory: mem, openings: openings{signal: e.signal}}, overlap: ahead, waits: answerWaits}
-	e.stats = Stats{Context: e.context, Budget: cfg.Budget, PageTokens: geo.PageTokens, Page: geo.Need(geo.PageTokens, geo.PageTokens) - geo.FixedBytes, Step: mem.of(cfg.PrefillChunk+cfg.MaxSequences, e.context, cfg.MaxSequences)}
+	e.stats = Stats{Context: e.context, Budget: cfg.Budget, Speculation: e.spec.stats, PageTokens: geo.PageTokens, Page: geo.Need(geo.PageTokens, geo.PageTokens) - geo.FixedBytes, Step: mem.of(cfg.PrefillChunk+cfg.MaxSequences, e.context, cfg.MaxSequences)}
 	if mem.share != nil {
 		mem.share.Listen(func(n int64) {
 			mem.asked(n)

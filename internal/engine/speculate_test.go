@@ -446,3 +446,21 @@ func TestSpeculationFails(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+// TestContextBeforeDrafts: where a context that was asked for fits only without the memory of drafts, there are none.
+func TestContextBeforeDrafts(t *testing.T) {
+	const tokens, span = 400, 64
+	on := func(budget int64) *Engine {
+		return start(t, &hooked{Backend: cpu.New()}, func(c *Config) {
+			c.Speculate, c.PrefillChunk, c.MaxContext, c.MinContext = true, span, tokens, tokens
+			c.Budget = budget
+		})
+	}
+	need := on(1<<24).alloc.Geometry().Need(tokens, span)
+	if e := on(need); e.context != tokens || e.Stats().Speculation.Enabled {
+		t.Errorf("a context of %d tokens, speculation %+v", e.context, e.Stats().Speculation)
+	}
+	if e := on(4 * need); e.context != tokens || !e.Stats().Speculation.Enabled {
+		t.Errorf("with four times the memory: a context of %d tokens, speculation %+v", e.context, e.Stats().Speculation)
+	}
+}

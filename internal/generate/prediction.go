@@ -18,7 +18,7 @@ func predict(r *chat.Request, cfg *Config) (ids []int32, ignored string) {
 		return nil, "prediction: it has no text"
 	}
 	if cfg.Undrafted {
-		return nil, "prediction: --speculation is off"
+		return nil, "prediction: nothing is drafted here, see --speculation"
 	}
 	if len(text) <= longestPredicted*context {
 		ids = cfg.Tokenizer.Encode(text, tokenizer.EncodeOptions{})
