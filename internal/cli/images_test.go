@@ -97,7 +97,7 @@ type viewed struct {
 // look reads a reply, streamed or not.
 func look(t *testing.T, reply []byte) (v viewed) {
 	t.Helper()
-	var said strings.Builder
+	var said, logprobs strings.Builder // apart: tokens may leave together
 	var walk func(key string, x any)
 	walk = func(key string, x any) {
 		switch x := x.(type) {
@@ -120,7 +120,7 @@ func look(t *testing.T, reply []byte) (v viewed) {
 			said.WriteString(x)
 		case float64:
 			if key == "logprob" {
-				fmt.Fprintf(&said, " %v ", x)
+				fmt.Fprintf(&logprobs, " %v ", x)
 			} else if key == "cached_tokens" {
 				v.cached = int(x)
 			}
@@ -137,7 +137,7 @@ func look(t *testing.T, reply []byte) (v viewed) {
 		}
 		walk("", x)
 	}
-	v.said = said.String()
+	v.said = said.String() + logprobs.String()
 	return v
 }
 
