@@ -131,7 +131,7 @@ func configure(text *generate.Config, src *Source, cfg *config.Config, id string
 	text.RunawayStop, text.Undrafted = cfg.RunawayStop, !speculate(cfg, false)
 }
 
-// speculate reports whether drafts are run. With auto they are where replies stay the same to the bit, which is not so where steps
+// speculate reports whether drafts are run. With auto they are where replies stay the same to the bit, which is not where steps
 // are given to the device ahead.
 func speculate(cfg *config.Config, ahead bool) bool {
 	return cfg.Speculation == "on" || cfg.Speculation == "auto" && !ahead
