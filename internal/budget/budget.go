@@ -95,6 +95,13 @@ func (m *Machine) Capacity() int64 {
 	return Unknown
 }
 
+// Room is what all have been promised together, and what somebody new could have at once, with nobody who goes.
+func (m *Machine) Room() (held, free int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.promised(func(*Share) bool { return true }), m.free()
+}
+
 // Claim is what a model asks for.
 type Claim struct {
 	Name string // in errors and lists

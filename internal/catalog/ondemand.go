@@ -369,6 +369,21 @@ func (m *resident) share() *budget.Share {
 	return m.weights.holding.share
 }
 
+// held is the share in bytes, 0 where there is none.
+func (m *resident) held() int64 {
+	if m == nil || m.enc == nil && m.weights == nil || m.share() == nil {
+		return 0
+	}
+	return m.share().Use().Sum()
+}
+
+// Memory is the memory that the models share; nil: nobody divides it.
+func (c *Catalog) Memory() *budget.Machine {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.bs.Memory
+}
+
 // evict unloads a model whose memory is needed, and that the budget has seen without users. By the time it is called that may
 // have gone for another reason, and be back.
 func (c *Catalog) evict(e *Entry) {
@@ -488,6 +503,7 @@ type Row struct {
 	Pinned  bool // it never goes
 	State   string
 	Bytes   int64     // of its weights, where it is loaded
+	Held    int64     // that it has been promised of the machine's memory
 	LastUse time.Time // zero: never
 	Until   time.Time // when it goes if nobody uses it; zero: when its memory is needed, or never
 	Users   int       // requests that use it; of a pinned one it is not counted
@@ -506,7 +522,7 @@ func (c *Catalog) Rows(ctx context.Context) []Row {
 	var rows []Row
 	for _, e := range slices.Concat(c.entries, found) {
 		m := e.loaded()
-		r := Row{Model: e.Model(), Names: slices.Clone(e.names.exact), Pinned: e.Role != OnDemand, Bytes: m.bytes(), LastUse: e.used()}
+		r := Row{Model: e.Model(), Names: slices.Clone(e.names.exact), Pinned: e.Role != OnDemand, Bytes: m.bytes(), Held: m.held(), LastUse: e.used()}
 		if e.Role == OnDemand {
 			c.mu.Lock()
 			r.Until, r.Users, r.Waiting, r.Loads = e.until, e.users, len(e.waiting), e.count

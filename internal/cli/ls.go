@@ -92,7 +92,7 @@ func listModels(ctx context.Context, cfg *config.Config) (*modelList, error) {
 		wg.Go(func() {
 			for i := range next {
 				l.Models[i] = lineOf(&entries[i])
-				l.Models[i].Memory = fitOf(&entries[i], cfg, capacity)
+				l.Models[i].Memory = fitOf(&entries[i], fitContext, cfg, capacity)
 			}
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"hearth/internal/budget"
 	"hearth/internal/catalog"
 	"hearth/internal/chat"
 	"hearth/internal/config"
@@ -27,13 +28,14 @@ type manager struct {
 	cfg    *config.Config
 	on     *hub.Roots
 	models *catalog.Catalog
+	fits   *fits
 }
 
 // Models implements server.Manager.
-func (m manager) Models(ctx context.Context) ([]server.Managed, error) {
+func (m manager) Models(ctx context.Context, tokens int) (server.ManagedList, error) {
 	entries, err := m.on.List(ctx)
 	if err != nil {
-		return nil, err
+		return server.ManagedList{}, err
 	}
 	var all []server.Managed
 	at := map[string]int{} // by folder
@@ -52,9 +54,25 @@ func (m manager) Models(ctx context.Context) ([]server.Managed, error) {
 		}
 		s := &all[j]
 		s.ID, s.Names, s.Kind, s.Status, s.Pinned, s.Default, s.Context = d.ID, row.Names, cmp.Or(string(d.Kind), "chat"), row.State, row.Pinned, i == 0, d.Context
-		s.Requests, s.Waiting, s.LastUse, s.Until, s.Problem = row.Users, row.Waiting, stamp(row.LastUse), stamp(row.Until), row.Problem
+		s.Requests, s.Waiting, s.LastUse, s.Until, s.Problem, s.Held = row.Users, row.Waiting, stamp(row.LastUse), stamp(row.Until), row.Problem, row.Held
 	}
-	return all, nil
+	list := server.ManagedList{Models: all}
+	memory := m.models.Memory()
+	if memory == nil || memory.Capacity() == budget.Unknown {
+		return list, nil
+	}
+	list.Memory = &server.Room{Capacity: memory.Capacity()}
+	list.Memory.Held, list.Memory.Free = memory.Room()
+	if tokens == 0 {
+		return list, nil
+	}
+	needs, err := m.fits.of(ctx, entries, tokens, m.cfg, list.Memory.Capacity)
+	for i, f := range needs {
+		if s := &all[i]; f != nil && s.Held == 0 && s.State == string(hub.Whole) {
+			s.Memory = &server.Need{Context: f.Context, Bytes: f.Bytes, Fits: f.Fits, Beside: f.Bytes <= list.Memory.Free, Mapped: f.Mapped}
+		}
+	}
+	return list, err
 }
 
 // stamp is a time as JSON has it, "" for none.

@@ -250,7 +250,7 @@ func (p *puller) needs(ctx context.Context, client *hub.Client, plan *hub.Plan) 
 		n.problem = err
 		return n, nil
 	}
-	n.fit = fitConfig(conf, plan.ID, kind == model.Generates, plan.Weights(), p.cfg, n.capacity)
+	n.fit = fitConfig(conf, plan.ID, kind == model.Generates, plan.Weights(), fitContext, p.cfg, n.capacity)
 	return n, nil
 }
 

@@ -129,7 +129,7 @@ func (s *serving) start(ctx context.Context) {
 	opts := serverOptions(s.cfg, s.models, s.store, s.log)
 	s.sockets.set(&opts)
 	opts.Encoders = s.models
-	opts.Manager, opts.Token = manager{s.cfg, s.roots, s.models}, s.token
+	opts.Manager, opts.Token = manager{s.cfg, s.roots, s.models, &fits{}}, s.token
 	s.startMCP(&opts)
 	switch {
 	case s.cfg.LogFormat == "json":

@@ -131,6 +131,8 @@ func TestAPIDocReplies(t *testing.T) {
 		{"GET /v1/models/{id}", "/v1/models/test-model", "", 200},
 		{"GET /v1/models/{id}", "/v1/models/other", "", 404},
 		{"GET /hearth/models", "/hearth/models", "", 200},
+		{"GET /hearth/models", "/hearth/models?context=max", "", 200},
+		{"GET /hearth/models", "/hearth/models?context=-1", "", 400},
 		{"DELETE /hearth/models", "/hearth/models", `{"model":"m"}`, 200},
 		{"DELETE /hearth/models", "/hearth/models", `{"model":"m","x":1}`, 400},
 		{"POST /hearth/models/load", "/hearth/models/load", `{"model":"m","keep_alive":5}`, 200},

@@ -7,8 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
 	"time"
 
 	"hearth/internal/chat"
@@ -17,8 +20,9 @@ import (
 
 // Manager is what the routes under /hearth/ are about. Errors that are no *chat.Error are the server's fault.
 type Manager interface {
-	// Models are all that the server knows of: loaded ones, and those on the disk, whole or not.
-	Models(ctx context.Context) ([]Managed, error)
+	// Models are all that the server knows of: loaded ones, and those on the disk, whole or not. With a context, in tokens, each
+	// that is on the disk tells the memory it would take with that, or with its own if that is less; 0: none does.
+	Models(ctx context.Context, context int) (ManagedList, error)
 	// Load loads a model and comes back when it is loaded. keep is how long it stays without being used, as
 	// chat.WithKeepAlive has it; nil: as others do.
 	Load(ctx context.Context, model string, keep *time.Duration) error
@@ -32,6 +36,28 @@ type Manager interface {
 	Aliases(ctx context.Context) ([]Alias, error)
 	SetAlias(ctx context.Context, a Alias) error
 	RemoveAlias(ctx context.Context, name string) error
+}
+
+// ManagedList is the answer to GET /hearth/models.
+type ManagedList struct {
+	Models []Managed `json:"models"`
+	Memory *Room     `json:"memory,omitempty"` // none: the machine does not tell
+}
+
+// Room is the memory that models share, in bytes.
+type Room struct {
+	Capacity int64 `json:"capacity_bytes"` // that they may have together
+	Held     int64 `json:"held_bytes"`     // that loaded ones have been promised: weights, what requests and the cache hold, steps
+	Free     int64 `json:"free_bytes"`     // that another one could have now
+}
+
+// Need is the memory that a model on the disk would take.
+type Need struct {
+	Context int   `json:"context,omitempty"` // tokens; 0 where it plays no part
+	Bytes   int64 `json:"bytes"`             // with the weights, one sequence of so many tokens and a step
+	Fits    bool  `json:"fits"`              // into what models may have together
+	Beside  bool  `json:"beside"`            // and beside those that are loaded, with none that goes
+	Mapped  bool  `json:"low_memory,omitempty"`
 }
 
 // Managed is a model of GET /hearth/models.
@@ -56,7 +82,9 @@ type Managed struct {
 	Revision  string   `json:"revision,omitempty"`
 	ModelType string   `json:"model_type,omitempty"`
 	Bits      int      `json:"bits,omitempty"`
-	Bytes     int64    `json:"bytes,omitempty"` // of weights
+	Bytes     int64    `json:"bytes,omitempty"`      // of weights
+	Held      int64    `json:"held_bytes,omitempty"` // of memory, where it is loaded
+	Memory    *Need    `json:"memory,omitempty"`     // where a context was asked for; none: not known
 }
 
 // Removed is the answer to DELETE /hearth/models.
@@ -100,8 +128,13 @@ func (s *Server) mountManage(mux wire.Mux) {
 	}
 	handle("models", map[string]handler{
 		http.MethodGet: func(_ http.ResponseWriter, r *http.Request) (any, error) {
-			list, err := m.Models(r.Context())
-			return map[string]any{"models": nonNil(list)}, err
+			n, err := contextOf(r.URL.Query())
+			if err != nil {
+				return nil, err
+			}
+			list, err := m.Models(r.Context(), n)
+			list.Models = nonNil(list.Models)
+			return list, err
 		},
 		http.MethodDelete: func(w http.ResponseWriter, r *http.Request) (any, error) {
 			var q struct{ Model, Revision string }
@@ -172,6 +205,22 @@ func (s *Server) mountManage(mux wire.Mux) {
 				return c, uncleared(err)
 			},
 		})
+	}
+}
+
+// contextOf is the context of a query, in tokens; 0: it names none.
+func contextOf(q url.Values) (int, error) {
+	switch text := q.Get("context"); {
+	case !q.Has("context"):
+		return 0, nil
+	case text == "max":
+		return math.MaxInt, nil
+	default:
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return 0, chat.Invalidf("context", `expected a number of tokens from 1 on, or "max" for as many as each model reads, not %s`, wire.Quote(wire.Clip(text, 40)))
+		}
+		return n, nil
 	}
 }
 

@@ -20,8 +20,13 @@ type shelf struct {
 	late bool // the error of Pull comes after an event
 }
 
-func (m *shelf) Models(context.Context) ([]Managed, error) {
-	return []Managed{{ID: "org/m", Status: "loaded", State: "whole", Kind: "chat"}}, m.err
+func (m *shelf) Models(_ context.Context, tokens int) (ManagedList, error) {
+	list := ManagedList{Models: []Managed{{ID: "org/m", Status: "loaded", State: "whole", Kind: "chat"}}}
+	if tokens > 0 {
+		list.Models[0].Memory = &Need{Context: min(tokens, 8192), Bytes: 5}
+		list.Memory = &Room{9, 4, 5}
+	}
+	return list, m.err
 }
 
 func (m *shelf) Remove(_ context.Context, model, revision string) (Removed, error) {
@@ -79,6 +84,11 @@ func TestManage(t *testing.T) {
 		want               string
 	}{
 		{"GET", "/hearth/models", "", 200, `{"models":[{"id":"org/m","kind":"chat","status":"loaded","state":"whole"}]}`},
+		{"GET", "/hearth/models?context=4096", "", 200, `"memory":{"context":4096,"bytes":5,"fits":false,"beside":false}}],"memory":{"capacity_bytes":9,"held_bytes":4,"free_bytes":5}}`},
+		{"GET", "/hearth/models?context=max", "", 200, `"context":8192`},
+		{"GET", "/hearth/models?context=0", "", 400, `expected a number of tokens from 1 on, or \"max\"`},
+		{"GET", "/hearth/models?context=", "", 400, `not \"\"`},
+		{"GET", "/hearth/models?context=4k", "", 400, `"param":"context"`},
 		{"DELETE", "/hearth/models", `{"model":"org/m","revision":"v1"}`, 200, `{"id":"org/m","freed_bytes":7,"kept_files":0,"other_revisions":[]}`},
 		{"DELETE", "/hearth/models", `{"revision":"v1"}`, 400, `model: a text is needed here`},
 		{"DELETE", "/hearth/models", `{"model":"org/m","revision":1}`, 400, `this must be a text, not number`},
