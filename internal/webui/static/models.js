@@ -8,6 +8,9 @@ export { picture as icon };
 
 const often = 3000; // milliseconds between two looks
 
+const contexts = [['4096', '4,096 tokens'], ['32768', '32,768 tokens'], ['131072', '131,072 tokens'], ['max', 'as long as each model reads']];
+let context = '32768'; // with which models on the disk say what they take
+
 export function open(root) {
   const view = new View(root);
   return () => view.close();
@@ -16,10 +19,12 @@ export function open(root) {
 class View {
   constructor(root) {
     this.list = h('div.model-list');
+    this.room = h('div.room.row', { hidden: true });
+    this.fillRoom();
     this.memory = h('section.card.memory', { 'aria-label': 'Memory', hidden: true });
     this.fetch = h('section.card.pull', { 'aria-label': 'Fetch a model', hidden: true });
     this.rows = '';
-    root.append(h('div.page', {}, h('div.page-head', {}, h('h1', {}, 'Models'), h('p', {}, 'What this server answers with. A request for a model on the disk loads it.')), this.memory, this.list, this.fetch));
+    root.append(h('div.page', {}, h('div.page-head', {}, h('h1', {}, 'Models'), h('p', {}, 'What this server answers with. A request for a model on the disk loads it.')), this.memory, this.room, this.list, this.fetch));
     this.fillFetch();
     this.timer = setInterval(() => { if (!document.hidden) this.look(); }, often);
     this.look();
@@ -31,9 +36,9 @@ class View {
   }
 
   async look() {
-    let models, may = true;
+    let models, memory, may = true;
     try {
-      ({ models } = await (await manage('/hearth/models')).json());
+      ({ models, memory } = await (await manage('/hearth/models?context=' + context)).json());
     } catch (e) {
       may = false;
       if (!(e instanceof Failure) || ![401, 403, 404].includes(e.status)) return this.fail(e);
@@ -45,10 +50,13 @@ class View {
     }
     if (this.closed) return;
     this.fetch.hidden = !may;
-    const rows = JSON.stringify(models);
+    this.room.hidden = !memory;
+    const hundredths = memory && [memory.held_bytes, memory.free_bytes].map((n) => Math.round(n / memory.capacity_bytes * 100)); // what changes all the time
+    const rows = JSON.stringify([models, hundredths]);
     if (rows !== this.rows) { // else what has the focus keeps it
       this.rows = rows;
-      this.list.replaceChildren(...models.map((m) => this.row(m, may)));
+      if (memory) this.free.textContent = bytes(memory.free_bytes) + ' of ' + bytes(memory.capacity_bytes) + ' are free for another one.';
+      this.list.replaceChildren(...models.map((m) => this.row(m, may, memory)));
       if (!models.length) this.list.append(h('div.empty', {}, icon('models'), h('h2', {}, 'No model yet'), h('p', {}, 'Fetch one below, or start the server with one: hearth serve MODEL.')));
     }
     this.lookMemory();
@@ -60,7 +68,18 @@ class View {
     this.list.replaceChildren(h('p.note.bad', { role: 'alert' }, words(e)));
   }
 
-  row(m, may) {
+  /** fillRoom has the choice of the context, and what the bars of models mean. */
+  fillRoom() {
+    const choice = h('select.input', { id: 'context', change: () => {
+      context = choice.value;
+      this.look();
+    } }, ...contexts.map(([value, text]) => h('option', { value, selected: value === context }, text)));
+    this.free = h('span.muted.small');
+    this.room.append(h('div.field', {}, h('label', { for: 'context' }, 'Memory with a context of'), choice),
+      h('div', {}, h('ul.legend', {}, ...[['held', 'Loaded models'], ['others', 'Other programs'], ['need', 'This one']].map(([kind, text]) => h('li', {}, h('i.' + kind), text))), this.free));
+  }
+
+  row(m, may, memory) {
     const state = stateOf(m);
     const facts = [m.kind && m.kind !== 'chat' ? m.kind : '', m.model_type, m.bits ? m.bits + ' bits' : '', m.bytes ? bytes(m.bytes) : '', m.context ? count(m.context) + ' tokens of context' : '', m.sees ? 'sees pictures' : ''].filter(Boolean);
     const act = (text, path, more) => {
@@ -83,7 +102,8 @@ class View {
     const usable = m.kind === 'chat' && (m.status === 'loaded' || m.status === 'on_disk');
     return h('article.card.model', { 'aria-label': m.id }, h('div.grow', {}, h('div.row', {}, h('h2', {}, m.id), h('span.badge' + state.look, {}, state.text), m.default ? h('span.badge', {}, 'default') : null),
       h('p.muted.small', {}, facts.join(' · ')), names.length ? h('p.muted.small', {}, 'Also ' + names.join(', ')) : null,
-      m.problem ? h('p.danger-text.small', {}, m.problem) : null, m.reason ? h('p.muted.small', {}, m.reason) : null),
+      m.problem ? h('p.danger-text.small', {}, m.problem) : null, m.reason ? h('p.muted.small', {}, m.reason) : null,
+      ...(memory ? share(m, memory) : [])),
     may && m.status === 'on_disk' ? act('Load', '/hearth/models/load') : null,
     may && m.status === 'loaded' && !m.pinned ? act('Unload', '/hearth/models/unload') : null,
     may && m.state === 'half-downloaded' ? button('Fetch the rest', null, () => this.pull(m.id), 'button tiny') : null,
@@ -159,6 +179,18 @@ function stateOf(m) {
   if (m.state === 'half-downloaded') return { text: 'half fetched', look: '.warn' };
   if (m.state === 'unusable') return { text: 'cannot be used', look: '.bad' };
   return { loaded: { text: 'loaded', look: '.good' }, loading: { text: 'loading', look: '.warn' }, on_disk: { text: 'on disk', look: '' } }[m.status] ?? { text: 'not served', look: '' };
+}
+
+/** share shows what a model has of the memory that there is, or would take of it. */
+function share(m, all) {
+  const taken = all.capacity_bytes - all.free_bytes;
+  if (m.held_bytes) return [bar([['need', m.held_bytes / all.capacity_bytes], ['held', (all.held_bytes - m.held_bytes) / all.capacity_bytes], ['others', Math.max(0, taken - all.held_bytes) / all.capacity_bytes]]),
+    h('p.muted.small', {}, 'It has ' + bytes(m.held_bytes) + ' of memory.')];
+  const need = m.memory;
+  if (!need) return [];
+  const [look, verdict] = !need.fits ? ['over', 'more than the ' + bytes(all.capacity_bytes) + ' that models may have'] : need.beside ? ['', 'fits'] : ['tight', 'fits when others have gone'];
+  return [bar([['held', all.held_bytes / all.capacity_bytes], ['others', Math.max(0, taken - all.held_bytes) / all.capacity_bytes], ['need ' + look, need.bytes / all.capacity_bytes]]),
+    h('p.small.verdict' + (look && '.' + look), {}, bytes(need.bytes) + (need.context ? ' with ' + count(need.context) + ' tokens of context' : '') + ': ' + verdict + (need.low_memory ? ', with its weights left in their files' : ''))];
 }
 
 /** bar draws shares of a whole beside each other. */
