@@ -22,7 +22,7 @@ func TestPage(t *testing.T) {
 		name string
 		try  func(t *testing.T, browser context.Context)
 	}{
-		{"shell", shell}, {"key", key}, {"docs", docs}, {"chat", chats}, {"reload", reloads}, {"harms", harms}, {"injections", injections}, {"connect", connects}, {"models", shows}, {"watches", watches}, {"lives", lives}, {"long", long},
+		{"shell", shell}, {"key", key}, {"docs", docs}, {"chat", chats}, {"reload", reloads}, {"harms", harms}, {"injections", injections}, {"connect", connects}, {"models", shows}, {"needs", needs}, {"watches", watches}, {"lives", lives}, {"long", long},
 	} {
 		t.Run(tt.name, func(t *testing.T) { tt.try(t, browser) })
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,9 +51,20 @@ func TestShots(t *testing.T) {
 	b.show(server.URL + "/#/connect/codex")
 	b.wait("the model", "document.querySelector('#connect-model option')")
 	shot("connect")
-	b.show(server.URL + "/#/models")
-	b.wait("the model", "document.querySelector('.model')")
+	target, err := url.Parse(written.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shelves := httptest.NewServer(shelf(target))
+	t.Cleanup(shelves.Close)
+	b.show(shelves.URL + "/#/models")
+	b.wait("the models", "document.querySelectorAll('.model .bar').length === 4")
 	shot("models")
+	b.size(1200, 760, true)
+	shot("models-dark")
+	b.size(390, 844, false)
+	shot("models-phone")
+	b.size(1200, 760, false)
 	live(b, program.Serve(t, *binary, nil, io.Discard, "--prefix-cache-dir", t.TempDir(), "--store", "memory").URL, shot)
 }
 

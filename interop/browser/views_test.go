@@ -3,8 +3,14 @@ package browser
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"io"
 	"io/fs"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"regexp"
 	"strings"
@@ -92,6 +98,9 @@ func shows(t *testing.T, browser context.Context) {
 		b.wait("the state "+want, "document.querySelector('.model[aria-label=\"org/little\"] .badge')?.innerText === "+quote(want))
 	}
 	state("on disk")
+	b.sees("MB with 8,192 tokens of context: fits")
+	b.text("(e => { e.value = '4096'; e.dispatchEvent(new Event('change')); })(document.getElementById('context'))")
+	b.sees("MB with 4,096 tokens of context: fits")
 	b.axe("a model on disk")
 	b.press("Load org/little")
 	state("loaded")
@@ -106,6 +115,55 @@ func shows(t *testing.T, browser context.Context) {
 	b.size(390, 844, true)
 	b.fits()
 	b.axe("models, phone, dark")
+}
+
+// shelf answers in the server's place which models there are: one that is loaded, and others that fit, fit alone, and do not.
+func shelf(target *url.URL) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/", behind(target))
+	const gb = 1_000_000_000
+	row := func(id string, weights int64, more object) object {
+		m := object{"id": id, "kind": "chat", "status": "on_disk", "state": "whole", "model_type": "qwen3", "bits": 4, "bytes": weights, "context": 40960}
+		maps.Copy(m, more)
+		return m
+	}
+	need := func(bytes int64, fits, beside bool) object {
+		return object{"memory": object{"context": 32768, "bytes": bytes, "fits": fits, "beside": beside}}
+	}
+	mux.HandleFunc("GET /hearth/models", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(object{"memory": object{"capacity_bytes": 24 * gb, "held_bytes": 6 * gb, "free_bytes": 14 * gb}, "models": []object{
+			row("mlx-community/Qwen3-4B-4bit", 2.3*gb, object{"status": "loaded", "pinned": true, "default": true, "held_bytes": 6 * gb}),
+			row("mlx-community/Qwen3-8B-4bit", 4.6*gb, need(9.7*gb, true, true)),
+			row("mlx-community/Qwen3-30B-A3B-4bit", 17.2*gb, need(20.4*gb, true, false)),
+			row("mlx-community/Qwen3-32B-4bit", 18.4*gb, need(27.3*gb, false, false)),
+		}})
+	})
+	return mux
+}
+
+// needs: it is seen at a glance what models on the disk would take, and which fit.
+func needs(t *testing.T, browser context.Context) {
+	target, err := url.Parse(scripted(t, `{"raw": "Hello."}`).URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(shelf(target))
+	t.Cleanup(server.Close)
+	b := open(t, browser)
+	b.size(1280, 800, false)
+	b.show(server.URL + "/#/models")
+	for i, want := range []string{"It has 6.0 GB of memory.", "9.7 GB with 32,768 tokens of context: fits", "20.4 GB with 32,768 tokens of context: fits when others have gone", "27.3 GB with 32,768 tokens of context: more than the 24.0 GB that models may have"} {
+		b.wait(want, fmt.Sprintf("[...document.querySelectorAll('.model')[%d]?.querySelectorAll('.small') ?? []].at(-1)?.textContent === %s", i, quote(want)))
+	}
+	// Each bar begins with what others have, and shows in its colour whether the rest is enough.
+	const drawn = "[...document.querySelectorAll('.model .bar')].map(bar => [...bar.querySelectorAll('rect')].map(r => r.getAttribute('class').trim() + ' ' + Math.round(r.getAttribute('width'))).join(', ')).join('; ')"
+	if got, want := b.text(drawn), "need 25, held 0, others 17; held 25, others 17, need 40; held 25, others 17, need tight 58; held 25, others 17, need over 58"; got != want {
+		t.Errorf("drawn is\n%s, not\n%s", got, want)
+	}
+	b.axe("what models take")
+	b.size(390, 844, true)
+	b.fits()
+	b.axe("what models take, phone, dark")
 }
 
 // long: a conversation of 2,000 messages is opened and read from its end to its beginning; only what is gone to is made.

@@ -193,12 +193,13 @@ function share(m, all) {
     h('p.small.verdict' + (look && '.' + look), {}, bytes(need.bytes) + (need.context ? ' with ' + count(need.context) + ' tokens of context' : '') + ': ' + verdict + (need.low_memory ? ', with its weights left in their files' : ''))];
 }
 
-/** bar draws shares of a whole beside each other. */
+/** bar draws shares of a whole beside each other, and of what is more than the whole as much as there is place for. */
 function bar(parts) {
   let x = 0;
   return drawing('svg', { viewBox: '0 0 100 4', preserveAspectRatio: 'none', class: 'bar', 'aria-hidden': 'true' }, ...parts.map(([kind, share]) => {
-    const rect = drawing('rect', { x, y: 0, width: share * 100, height: 4, class: kind });
-    x += share * 100;
+    const width = Math.max(0, Math.min(share * 100, 100 - x));
+    const rect = drawing('rect', { x, y: 0, width, height: 4, class: kind });
+    x += width;
     return rect;
   }));
 }
