@@ -28,8 +28,8 @@ type fit struct {
 	Mapped  bool  `json:"low_memory,omitempty"` // only with weights that stay in their files
 }
 
-// fitOf estimates what a model on disk takes on the cpu backend with a context; nil where that is not known. capacity is what models
-// may have together.
+// fitOf estimates what a model on disk takes on the cpu backend with a context; nil where that is not known. capacity is what
+// models may have together.
 func fitOf(e *hub.Entry, context int, cfg *config.Config, capacity int64) *fit {
 	if e.State == hub.Unusable || e.ModelType == "" {
 		return nil
