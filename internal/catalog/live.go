@@ -129,6 +129,46 @@ func (c *Catalog) Stored(salt kv.Salt) engine.Stored {
 	return sum
 }
 
+// Tree is the prefix tree of one model.
+type Tree struct {
+	Model string // its id
+	engine.Tree
+	Labels []string // of Nodes: the first words of its text, where the query asks for them; "": none
+}
+
+// Trees shows the prefix trees of the models that are loaded, which share the query's bound. Texts of a model whose reasoning
+// nobody is to see are not shown: reasoning is among them.
+func (c *Catalog) Trees(ctx context.Context, q engine.TreeQuery) (all []Tree, err error) {
+	var loaded []*Entry
+	for _, e := range c.every() {
+		if m := e.loaded(); m != nil && m.weights != nil {
+			loaded = append(loaded, e)
+		}
+	}
+	q.Most = max(q.Most/max(len(loaded), 1), 1)
+	for _, e := range loaded {
+		m := e.loaded()
+		if m == nil || m.weights == nil { // it went meanwhile
+			continue
+		}
+		g, speaks := m.gen.(interface{ Words(ids []int32) string })
+		own := q
+		own.First = q.First && speaks && !(e.Model().Thinking && e.cfg.ExposeThinking != nil && !*e.cfg.ExposeThinking)
+		t, err := m.weights.Engine.Tree(ctx, own)
+		if err != nil {
+			return nil, err
+		}
+		labels := make([]string, len(t.Nodes))
+		for i := range t.Nodes {
+			if ids := t.Nodes[i].First; len(ids) > 0 {
+				labels[i] = g.Words(ids)
+			}
+		}
+		all = append(all, Tree{e.ID(), t, labels})
+	}
+	return all, nil
+}
+
 // DropCache forgets everything stored that nobody uses, and which ids earlier answers were made of.
 func (c *Catalog) DropCache(ctx context.Context) (engine.Stored, error) {
 	return c.drop(func(m *resident) (engine.Stored, error) {

@@ -119,6 +119,7 @@ type Engine interface {
 	Stats() engine.Stats
 	Live() []engine.Live
 	Stored(salt kv.Salt) engine.Stored
+	Tree(ctx context.Context, q engine.TreeQuery) (engine.Tree, error)
 	DropCache(ctx context.Context) (engine.Stored, error)
 	DropSalt(ctx context.Context, salt kv.Salt) (engine.Stored, error)
 	Save(name string, data []byte) error

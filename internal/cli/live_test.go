@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -65,5 +66,56 @@ func TestLiveView(t *testing.T) {
 	_, b = request(t, "GET", url+fmt.Sprintf("/v1/status/history?since=%d", h.Now-1), "", "X-Api-Key", "o")
 	if exactly(t, b, &later); later.First != h.Now || len(later.Columns.Prompt) != int(later.Now-later.First+1) {
 		t.Errorf("later %s", b)
+	}
+}
+
+// The tree shows each key its own part, with the first words of what it has said, and the operator all of it, with nobody's
+// words; without keys everybody is one party.
+func TestCacheTreeOfKeys(t *testing.T) {
+	for _, isolation := range []string{"key", "none", "open"} {
+		url := serveDemo(t, func(c *config.Config) {
+			if isolation != "open" {
+				c.APIKeys, c.OperatorKey, c.CacheIsolation = []string{"a", "b"}, "o", isolation
+			}
+		})
+		for _, key := range []string{"a", "b"} {
+			body := fmt.Sprintf(`{"max_tokens":4,"messages":[{"role":"user","content":%q}]}`, key+"lpine "+strings.Repeat("flowers of the hills grow slowly. ", 20))
+			if status, b := request(t, "POST", url+"/v1/chat/completions", body, "X-Api-Key", key, "X-Session-Id", "of "+key); status != 200 {
+				t.Fatalf("%d %s", status, b)
+			}
+		}
+		get := func(key string, want int) (tree server.Tree, text string) {
+			t.Helper()
+			status, b := request(t, "GET", url+"/v1/cache/tree?most=50", "", "X-Api-Key", key)
+			if status != want {
+				t.Errorf("%s, key %s: %d %s", isolation, key, status, b)
+			} else if status == http.StatusOK {
+				exactly(t, b, &tree)
+			}
+			return tree, string(b)
+		}
+		says := func(text string) (all string) {
+			for _, word := range []string{"alpine flowers", "blpine flowers"} {
+				if strings.Contains(text, word) {
+					all += word[:1]
+				}
+			}
+			return all
+		}
+		all, text := get("o", 200)
+		if want := map[string]string{"key": "", "none": "", "open": "ab"}[isolation]; says(text) != want || len(all.Nodes) < 2 || all.PageTokens != 64 {
+			t.Errorf("%s: the operator sees %s", isolation, text)
+		}
+		for _, key := range []string{"a", "b"} {
+			switch isolation {
+			case "none":
+				get(key, 403)
+			case "key":
+				own, text := get(key, 200)
+				if says(text) != key || len(own.Nodes) != 1 || own.Nodes[0].Sessions != 1 || own.Nodes[0].Model == "" || own.Nodes[0].InUse != 0 || len([]rune(own.Nodes[0].Label)) > 80 || strings.Contains(own.Nodes[0].Label, "<|") {
+					t.Errorf("key %s sees %s", key, text)
+				}
+			}
+		}
 	}
 }

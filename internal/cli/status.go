@@ -134,9 +134,36 @@ func (m monitor) History(since int64) server.History {
 }
 
 // Tree implements server.Monitor.
-func (m monitor) Tree(context.Context, server.TreeQuery) (server.Tree, error) {
-	return server.Tree{Nodes: []server.TreeNode{}}, nil
+func (m monitor) Tree(ctx context.Context, q server.TreeQuery) (server.Tree, error) {
+	trees, err := m.models.Trees(ctx, engine.TreeQuery{Salt: q.Salt, All: q.All, First: q.Labels, Most: q.Most})
+	out := server.Tree{Nodes: []server.TreeNode{}}
+	for i := range trees {
+		t := &trees[i]
+		if out.LeftOut += t.LeftOut; i == 0 {
+			out.PageTokens = t.PageTokens
+		}
+		id := func(n int64) int64 { return n*modelIDs + int64(i) } // ids are one model's own
+		for k := range t.Nodes {
+			n := &t.Nodes[k]
+			x := server.TreeNode{ID: id(n.ID), Tokens: n.Tokens, Bytes: n.Bytes, Folded: n.Folded, FoldedTokens: n.FoldedTokens, InUse: n.InUse, Ends: n.Ends, Sessions: n.Sessions,
+				Used: int64(n.Unused.Seconds()), Label: t.Labels[k]}
+			if n.Parent != 0 {
+				parent := id(n.Parent)
+				x.Parent = &parent
+			} else {
+				x.Model = t.Model
+			}
+			if n.OnDisk >= 0 {
+				x.OnDisk = &n.OnDisk
+			}
+			out.Nodes = append(out.Nodes, x)
+		}
+	}
+	return out, err
 }
+
+// modelIDs is more than are ever loaded at once.
+const modelIDs = 1 << 10
 
 // Progress implements server.Monitor.
 func (m monitor) Progress() server.Progress {

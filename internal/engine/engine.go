@@ -90,6 +90,7 @@ type Engine struct {
 	stats   Stats
 	stored  map[kv.Tag]kv.Stored // of the prefix tree
 	meter   *timeline.Meter
+	trees   trees
 
 	// Of the loop alone.
 	sched    *sched.Scheduler

@@ -18,6 +18,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"hearth/internal/chat"
 	"hearth/internal/dialect"
@@ -105,6 +106,22 @@ func (g *Generator) Traits() []Trait {
 		all[i] = Trait{row[0], row[1], len(g.forms) > 0 && g.forms[0].has(1<<i)}
 	}
 	return all
+}
+
+// longestWords is the characters of Words.
+const longestWords = 80
+
+// Words is the beginning of the text of some ids, for people who look at what is cached: without special tokens, on one line.
+func (g *Generator) Words(ids []int32) string {
+	text := strings.ToValidUTF8(strings.ReplaceAll(g.tok.Decode(ids, true), "\uFFFD", ""), "")
+	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) }), " ")
+	n := 0
+	for at := range text {
+		if n++; n > longestWords {
+			return text[:at]
+		}
+	}
+	return text
 }
 
 // Forget drops what is remembered of prompts, their images and answers.

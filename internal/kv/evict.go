@@ -81,7 +81,8 @@ func (p *Prefix) evictEnd(n *node, need int64) int64 {
 			freed += p.unname(n.tag, g, n.pages[g][last])
 			n.pages[g] = n.pages[g][:last]
 		}
-		n.key = n.key[:max((first+last)*p.alloc.geo.PageTokens-n.from, 0)]
+		to := max((first+last)*p.alloc.geo.PageTokens-n.from, 0)
+		n.key = n.key[:to:max(to, 1)] // who looks at what was beyond goes on seeing that, see Node.Key; remove looks at the first
 	}
 	return freed
 }

@@ -71,6 +71,15 @@ func (s *ids) at(id int32) int32 {
 
 func (s *ids) shared(id int32) bool { return s.refs[s.at(id)] > 1 }
 
+// holders is how many references an id has beside the tree's.
+func (s *ids) holders(id int32) int {
+	i := s.at(id)
+	if s.inTree[i] {
+		return int(s.refs[i]) - 1
+	}
+	return int(s.refs[i])
+}
+
 // share adds a reference.
 func (s *ids) share(id int32) {
 	i := s.at(id)

@@ -27,6 +27,7 @@ type Prefix struct {
 	named   [][]int32   // per group and page id: how many nodes name it
 	leaves  Heap[*node] // the evictable nodes
 	nodes   int
+	made    int64 // nodes so far, for their ids
 	bytes   int64 // of the pages named
 	stored  map[Tag]*Stored
 	changed bool  // stored has, since Stored
@@ -46,6 +47,7 @@ type Prefix struct {
 type node struct {
 	Place // in leaves; for the rank see Prefix.use
 
+	id       int64
 	parent   *node
 	children map[Elem]*node // by the first element of their edge
 	from     int            // position of key[0]
@@ -287,7 +289,8 @@ func (p *Prefix) reconcile(n *node, count int, t *Table) {
 
 // add makes a node below n for what key and t have beyond it.
 func (p *Prefix) add(n *node, key []Elem, t *Table, to int) *node {
-	c := &node{parent: n, from: n.to(), pages: make([][]PageID, len(p.named)), tag: TagOf(key[0])}
+	p.made++
+	c := &node{id: p.made, parent: n, from: n.to(), pages: make([][]PageID, len(p.named)), tag: TagOf(key[0])}
 	if n.children == nil {
 		n.children = map[Elem]*node{}
 	}
@@ -323,7 +326,8 @@ func (p *Prefix) extend(n *node, key []Elem, t *Table, to int) {
 func (p *Prefix) split(n *node, at int) *node {
 	pt := p.alloc.geo.PageTokens
 	k, first := at-n.from, n.from/pt
-	u := &node{parent: n.parent, from: n.from, key: slices.Clone(n.key[:k]), hits: n.hits, Place: Place{Rank: n.Rank}, lastOwner: n.lastOwner, tag: n.tag,
+	p.made++
+	u := &node{id: p.made, parent: n.parent, from: n.from, key: slices.Clone(n.key[:k]), hits: n.hits, Place: Place{Rank: n.Rank}, lastOwner: n.lastOwner, tag: n.tag,
 		pages: make([][]PageID, len(n.pages)), children: map[Elem]*node{n.key[k]: n}}
 	for g, pages := range n.pages {
 		u.pages[g] = slices.Clone(pages[:ceil(at, pt)-first])

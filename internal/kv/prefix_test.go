@@ -82,6 +82,7 @@ func (sc *prefixScript) check(t *testing.T) {
 	if err := sc.a.Check(tables, nil); err != nil {
 		t.Fatal(err)
 	}
+	sameNodes(t, sc.p)
 }
 
 func elems(s string) []Elem {

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -400,6 +401,20 @@ func TestSame(t *testing.T) {
 	}
 	if x, y := here.Stored(kv.Salt{}), away.Stored(kv.Salt{}); x != y || x.Entries == 0 || away.Stored(kv.Salt{9}) != (engine.Stored{}) {
 		t.Errorf("stored %+v, here %+v", y, x)
+	}
+	q := engine.TreeQuery{All: true, First: true, Salt: kv.Salt{3: 9}, Most: 100}
+	trees := [2]engine.Tree{}
+	for i, e := range []interface {
+		Tree(context.Context, engine.TreeQuery) (engine.Tree, error)
+	}{here, away} {
+		var err error
+		if trees[i], err = e.Tree(t.Context(), q); err != nil || len(trees[i].Nodes) == 0 {
+			t.Errorf("tree %d: %+v, %v", i, trees[i], err)
+		}
+		slices.SortFunc(trees[i].Nodes, func(a, b engine.TreeNode) int { return cmp.Or(slices.Compare(a.First, b.First), a.Tokens-b.Tokens) })
+	}
+	if d := diff.Diff(trees[0], trees[1], cmpopts.IgnoreFields(engine.TreeNode{}, "ID", "Parent", "Unused")); d != "" {
+		t.Errorf("tree: here -, away +\n%s", d)
 	}
 	if d, err := away.DropSalt(t.Context(), kv.Salt{9}); err != nil || d != (engine.Stored{}) {
 		t.Errorf("dropped what is not there: %+v, %v", d, err)

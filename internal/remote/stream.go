@@ -419,6 +419,15 @@ func (e *Engine) Stored(salt kv.Salt) engine.Stored {
 	return out
 }
 
+// Tree is engine.Engine's; nothing where the worker process does not answer soon.
+func (e *Engine) Tree(_ context.Context, q engine.TreeQuery) (engine.Tree, error) {
+	var out engine.Tree
+	if e.ask(callLimit, callTree, func(b []byte) []byte { return appendJSON(b, q) }, func(c *contents) { takeJSON(c, &out) }) != nil {
+		return engine.Tree{}, nil
+	}
+	return out, nil
+}
+
 // DropCache is engine.Engine's.
 func (e *Engine) DropCache(ctx context.Context) (engine.Stored, error) {
 	return e.drop(ctx, callClear, nil)

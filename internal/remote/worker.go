@@ -303,6 +303,7 @@ const (
 	callSaved                       // name -> data
 	callScore                       // top, tokens -> scores, in pieces
 	callForward                     // texts -> rows, in pieces; the only one without an engine
+	callTree                        // engine.TreeQuery as JSON -> engine.Tree as JSON
 )
 
 // call answers a call. What may take time has a goroutine.
@@ -338,6 +339,13 @@ func (w *worker) call(e *engine.Engine, c *contents) {
 		w.spawn(id, func(ctx context.Context) {
 			d, err := e.DropSalt(ctx, salt)
 			w.reply(id, false, err, func(b []byte) []byte { return appendJSON(b, d) })
+		})
+	case callTree:
+		var q engine.TreeQuery
+		takeJSON(c, &q)
+		w.spawn(id, func(ctx context.Context) {
+			tree, err := e.Tree(ctx, q)
+			w.reply(id, false, err, func(b []byte) []byte { return appendJSON(b, tree) })
 		})
 	case callSave:
 		name, data := c.text(), c.bytes()

@@ -51,16 +51,16 @@ type Tree struct {
 
 // TreeNode is a stretch of tokens that all below it begin with.
 type TreeNode struct {
-	ID           int    `json:"id"`
-	Parent       *int   `json:"parent"`          // null: the stretch begins prompts
+	ID           int64  `json:"id"`
+	Parent       *int64 `json:"parent"`          // null: the stretch begins prompts
 	Model        string `json:"model,omitempty"` // of those that begin prompts
 	Tokens       int    `json:"tokens"`
 	Bytes        int64  `json:"bytes"` // with what is folded into it
 	Folded       int    `json:"folded_nodes"`
 	FoldedTokens int    `json:"folded_tokens"`
-	OnDisk       int    `json:"on_disk"` // of Tokens, those that a file has too
-	InUse        int    `json:"in_use"`  // running sequences that use it
-	Ends         int    `json:"ends"`    // conversations that end in it or below
+	OnDisk       *int   `json:"on_disk,omitempty"` // of Tokens, those of whole pages that a file has too; not there where that was not looked at
+	InUse        int    `json:"in_use"`            // running sequences that use it
+	Ends         int    `json:"ends"`              // conversations that end in it or below
 	Sessions     int    `json:"sessions"`
 	Used         int64  `json:"used_s"` // seconds since a sequence used it last
 	// Label is the first words of its text, of what the caller alone has left.

@@ -42,9 +42,13 @@ type page struct {
 // this process only: it reports false for a page with one whose digest is not known, or that is salted.
 func (t *Tier) pageKey(key []kv.Elem, index int) (string, bool) {
 	tokens := t.opts.Geometry.PageTokens
-	b := make([]byte, 0, 4*tokens+8)
-	salted := index == 0 && key[0]>>63 == 1
-	page := key[index*tokens : (index+1)*tokens]
+	return t.keyOf(key[index*tokens:(index+1)*tokens], index == 0)
+}
+
+// keyOf is pageKey of a page, of the first one of a path or another.
+func (t *Tier) keyOf(page []kv.Elem, first bool) (string, bool) {
+	b := make([]byte, 0, 4*len(page)+8)
+	salted := first && page[0]>>63 == 1
 	for i, e := range page {
 		b = binary.LittleEndian.AppendUint32(b, uint32(e))
 		high := uint32(e >> 32)
