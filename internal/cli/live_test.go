@@ -2,11 +2,16 @@ package cli
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
+	"hearth/internal/catalog"
 	"hearth/internal/config"
+	"hearth/internal/hub"
 	"hearth/internal/server"
 )
 
@@ -118,4 +123,37 @@ func TestCacheTreeOfKeys(t *testing.T) {
 			}
 		}
 	}
+}
+
+// BenchmarkWatch is what the live view asks for each second, of a server with 300 requests behind it and their conversations in
+// the cache: time per poll, so that 10 ms are 1 % of a processor.
+func BenchmarkWatch(b *testing.B) {
+	cfg := config.Default()
+	src, err := catalog.Find("demo", hub.Cache{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	models := catalog.New(src, cfg)
+	if err := models.Load(backends()); err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = models.Close() }()
+	h := newServer(cfg, models, slog.New(slog.DiscardHandler))
+	ask := func(method, path, body string) int {
+		r, w := httptest.NewRequestWithContext(b.Context(), method, path, strings.NewReader(body)), httptest.NewRecorder()
+		r.Host = "localhost"
+		r.Header.Set("Content-Type", "application/json")
+		if h.ServeHTTP(w, r); w.Code != http.StatusOK {
+			b.Fatalf("%s: %d %s", path, w.Code, w.Body)
+		}
+		return w.Body.Len()
+	}
+	for i := range 300 {
+		ask("POST", "/v1/chat/completions", fmt.Sprintf(`{"max_tokens":2,"messages":[{"role":"user","content":"%s %d"}]}`, strings.Repeat("flowers ", 10+i%7*10), i))
+	}
+	bytes := 0
+	for b.Loop() {
+		bytes = ask("GET", "/v1/status", "") + ask("GET", fmt.Sprintf("/v1/status/history?since=%d", time.Now().Unix()-2), "") + ask("GET", "/v1/requests", "") + ask("GET", "/v1/cache/tree", "")
+	}
+	b.ReportMetric(float64(bytes), "bytes/poll")
 }
