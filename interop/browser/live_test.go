@@ -285,21 +285,22 @@ func lives(t *testing.T, browser context.Context) {
 // post asks a question, and gives the id of the request.
 func post(t *testing.T, server, text string, most int) string {
 	t.Helper()
-	return talk(t, server, "", most, []object{{"role": "user", "content": text}})
+	id, _ := talk(t, server, "", most, []object{{"role": "user", "content": text}})
+	return id
 }
 
-// talk asks for what comes after some messages of a session, and gives the id of the request.
-func talk(t *testing.T, server, session string, most int, messages []object) string {
+// talk asks for what comes after some messages of a session, and gives the id of the request and the answer.
+func talk(t *testing.T, server, session string, most int, messages []object) (id, answer string) {
 	t.Helper()
 	body, err := json.Marshal(object{"model": "demo", "max_tokens": most, "messages": messages})
 	if err != nil {
 		t.Error(err)
-		return ""
+		return "", ""
 	}
 	r, err := http.NewRequest(http.MethodPost, server+"/v1/chat/completions", bytes.NewReader(body))
 	if err != nil {
 		t.Error(err)
-		return ""
+		return "", ""
 	}
 	r.Header.Set("Content-Type", "application/json")
 	if session != "" {
@@ -308,9 +309,15 @@ func talk(t *testing.T, server, session string, most int, messages []object) str
 	reply, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Error(err)
-		return ""
+		return "", ""
 	}
 	defer reply.Body.Close()
-	_, _ = io.Copy(io.Discard, reply.Body)
-	return reply.Header.Get("X-Request-Id")
+	var got struct {
+		Choices []struct{ Message struct{ Content string } }
+	}
+	_ = json.NewDecoder(reply.Body).Decode(&got) // nothing, where it was cancelled
+	for _, c := range got.Choices {
+		answer += c.Message.Content
+	}
+	return reply.Header.Get("X-Request-Id"), answer
 }

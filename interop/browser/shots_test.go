@@ -24,7 +24,8 @@ func TestShots(t *testing.T) {
 	}
 	server := program.Serve(t, *binary, nil, io.Discard, "--prefix-cache-dir", "off", "--store", "memory") // the demo, for figures of its own
 	written := scripted(t, strings.Replace(lines, `{"raw": "<think>`, `{"tokens_per_s": 60, "raw": "<think>`, 1))
-	b := open(t, start(t))
+	browser := start(t)
+	b := open(t, browser)
 	shot := func(name string) {
 		t.Helper()
 		picture, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
@@ -64,7 +65,7 @@ func TestShots(t *testing.T) {
 	shot("models-dark")
 	b.size(390, 844, false)
 	shot("models-phone")
-	b.size(1200, 760, false)
+	b = open(t, browser)
 	live(b, program.Serve(t, *binary, nil, io.Discard, "--prefix-cache-dir", t.TempDir(), "--store", "memory").URL, shot)
 }
 
@@ -81,25 +82,26 @@ func live(b *tab, server string, shot func(string)) {
 		ended.Go(func() {
 			for n := agent; busy.Err() == nil; n++ {
 				system := []string{tools, helper}[agent%2]
-				if n%7 == 6 {
-					system = fmt.Sprintf("It is %d seconds past noon. ", n) + system
+				if n%3 == 2 {
+					system = fmt.Sprint(helper, "It is now ", n*7, " minutes past noon. ", tools)
 				}
 				messages := []object{{"role": "system", "content": system}}
 				for turn := range 5 {
 					question := questions[(n+turn)%len(questions)] + strings.Repeat(". This is a line of the log", (n+turn)%5*9)
 					messages = append(messages, object{"role": "user", "content": question})
-					talk(b.t, server, fmt.Sprintf("agent-%d", agent), 100, messages)
-					messages = append(messages, object{"role": "assistant", "content": "I have done what you asked for."})
+					_, answer := talk(b.t, server, fmt.Sprintf("agent-%d", agent), 100, messages)
+					messages = append(messages, object{"role": "assistant", "content": answer})
 				}
 			}
 		})
 	}
 	b.size(1200, 1500, false)
 	b.show(server + "/#/live")
-	b.text("new Promise(done => setTimeout(done, 75_000))") // so that there is something to see over time
+	b.text("new Promise(done => setTimeout(done, 40_000))") // so that there is something to see over time
 	shot("live")
 	b.size(1200, 1080, true)
-	b.text("[...document.querySelectorAll('.latest details')].find(d => d.querySelector('.hit').innerText === 'parts' && d.querySelector('.much')).open = true")
+	b.wait("a slow one", "document.querySelector('.latest .much')")
+	b.text("document.querySelector('.latest .much').closest('details').open = true")
 	b.wait("the trace", "document.querySelector('.latest .phases')")
 	b.text("document.getElementById('main').scrollTop = 1e6")
 	shot("live-dark")

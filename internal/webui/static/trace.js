@@ -42,11 +42,12 @@ export class Latest {
   /** show takes what the server remembers, the newest first. */
   show(all) {
     this.all = all;
-    const some = all.filter((r) => ended(r) || r.request_id === this.wanted || this.rows.get(r.request_id)?.node.open);
+    const stays = (r) => r.request_id === this.wanted || this.rows.get(r.request_id)?.node.open; // nothing is shut before somebody's eyes
+    const some = all.filter((r) => ended(r) || stays(r));
     this.none.hidden = some.length > 0;
     this.none.nextSibling.hidden = !some.length;
     this.more.hidden = some.length <= this.most;
-    const kept = some.filter((r, i) => i < this.most || r.request_id === this.wanted);
+    const kept = some.filter((r, i) => i < this.most || stays(r));
     const gone = new Set(this.rows.keys());
     let before = null;
     for (const r of kept) {
