@@ -138,7 +138,7 @@ export const count = (n) => Number(n).toLocaleString('en');
 
 /** seconds is a time as people read it. */
 export function seconds(s) {
-  if (s < 1) return (s > 0 && s < .00995 ? (s * 1000).toFixed(1) : Math.round(s * 1000)) + ' ms';
+  if (s < 1) return (s >= .00005 && s < .00995 ? (s * 1000).toFixed(1) : Math.round(s * 1000)) + ' ms';
   if (s < 60) return (Number.isInteger(s) ? s : s.toFixed(s < 10 ? 2 : 1)) + ' s';
   const whole = Math.round(s), pairs = [[86400, 'd', 3600, 'h'], [3600, 'h', 60, 'min'], [60, 'min', 1, 's']];
   const [big, bigName, small, smallName] = pairs.find(([unit]) => whole >= unit);
