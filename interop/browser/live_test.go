@@ -232,7 +232,7 @@ func watches(t *testing.T, browser context.Context) {
 }
 
 // lives: what the live view shows of a server: requests that run and are cancelled, then, with the demo, the last minutes under
-// load, and why a prompt took its time.
+// load, why a prompt took its time, and what is stored.
 func lives(t *testing.T, browser context.Context) {
 	paced := scripted(t, `{"raw": "{{repeat 4000 \"word \"}}end", "tokens_per_s": 60}`)
 	var ended sync.WaitGroup
@@ -271,6 +271,7 @@ func lives(t *testing.T, browser context.Context) {
 	b.wait("why it missed", "document.querySelector('.latest details[open] .trace')?.innerText.includes('because nothing of it was stored')")
 	b.wait("charts of the load", "[...document.querySelectorAll('.chart')].slice(0, 4).every(c => [...c.querySelectorAll('.value')].some(v => parseFloat(v.innerText) > 0) && [...c.querySelectorAll('.line, .area')].some(p => p.getAttribute('d').length > 20))")
 	b.wait("the output of now", "parseFloat(document.querySelectorAll('.figure dd')[2].innerText) > 0")
+	b.wait("the tree", "document.querySelectorAll('.tree .node').length > 3 && document.querySelector('.tree .node.shared')")
 	stop()
 	ended.Wait()
 	b.show(server.URL + "/#/live/" + parted)
