@@ -99,7 +99,7 @@ func live(b *tab, server string, shot func(string)) {
 	b.show(server + "/#/live")
 	b.text("new Promise(done => setTimeout(done, 40_000))") // so that there is something to see over time
 	shot("live")
-	b.size(1200, 1080, true)
+	b.size(1200, 1500, true)
 	b.wait("a slow one", "document.querySelector('.latest .much')")
 	b.text("document.querySelector('.latest .much').closest('details').open = true")
 	b.wait("the trace", "document.querySelector('.latest .phases')")
