@@ -123,6 +123,7 @@ type engineBench struct {
 	progress func(string)
 	rng      *rand.Rand
 	disk     string // folder of the cache on disk; "": none
+	quota    int64  // of it; 0: what a server would have
 }
 
 // scaled is n tokens, or as many as --scale makes of them.
@@ -163,7 +164,7 @@ func (b *engineBench) drafting(context int) (*engine.Engine, error) {
 
 func (b *engineBench) open(cfg engine.Config) (*engine.Engine, error) {
 	if b.disk != "" {
-		cfg.Disk = &tier.Options{Dir: b.disk, Name: "bench", Fingerprint: b.m.Description}
+		cfg.Disk = &tier.Options{Dir: b.disk, Name: "bench", Fingerprint: b.m.Description, Quota: b.quota}
 	}
 	return engine.New(cfg)
 }
