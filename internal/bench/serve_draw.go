@@ -16,7 +16,7 @@ func (r *serveResult) page(command string) *chart.Page {
 	p.Facts = []string{r.about(), r.traffic(), r.total(), "hearth " + build + " on " + r.CPU + ": " + command}
 	all := append([]*serveResult{r}, r.beside...)
 	for _, o := range r.beside {
-		p.Title += ", " + regular.Clip(o.Name)
+		p.Title += "; " + regular.Clip(o.Name)
 		p.About = slices.Insert(p.About, 1, [2]string{"beside", regular.Clip(o.Name) + " at " + o.about() + "; " + o.total()})
 	}
 	first := func(f *turnFigures) *percentiles { return f.First }

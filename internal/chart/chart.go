@@ -53,10 +53,11 @@ func (d *Drawing) SVG() []byte {
 		across = 2*column + gap
 		width = across + 2*gap
 	}
-	top := 38.0
-	for range d.Facts {
-		top += 17
+	var facts []string
+	for _, f := range d.Facts {
+		facts = append(facts, wrap(f, width-2*gap)...)
 	}
+	top := 38 + 17*float64(len(facts))
 	type place struct{ x, y, width, height float64 }
 	var places []place
 	y := top + gap
@@ -75,7 +76,7 @@ func (d *Drawing) SVG() []byte {
 	c.open(width, y, d.Title, d.describe(), "")
 	c.printf(`<rect class="p" width="%s" height="%s"/>`, px(width), px(y))
 	c.text(gap, 30, "H", d.Title)
-	for i, f := range d.Facts {
+	for i, f := range facts {
 		c.text(gap, 50+17*float64(i), "s", f)
 	}
 	for i, p := range d.Panels {
