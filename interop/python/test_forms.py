@@ -35,7 +35,7 @@ try:
 except ImportError:
     outlines = None
 
-TIMES = 10
+TIMES = 5
 PROMPT = "Make one up."
 
 # The demo goes in circles at this temperature: what has no bounds would end where its context does.
