@@ -256,12 +256,12 @@ func TestServeGoesOn(t *testing.T) {
 		}
 	})
 	f := quickTraffic(url)
-	f.agents, f.turns = 3, 4
+	f.agents, f.turns = 3, 4 // eight turns are answered before the one that fails, whoever has it
 	r, err := f.drive(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Refused != 3 || r.Errors != 1 || len(r.Problems) != 1 || r.Problems[0].Count != 1 || r.All.Requests < 9 || r.All.Cached != nil || r.All.Output != int64(r.All.Requests) {
+	if r.Refused != 3 || r.Errors != 1 || len(r.Problems) != 1 || r.Problems[0].Count != 1 || r.All.Requests < 8 || r.All.Cached != nil || r.All.Output != int64(r.All.Requests) {
 		t.Errorf("%+v", r)
 	}
 	var out bytes.Buffer
