@@ -31,24 +31,27 @@ func processor() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// linear holds the processor time of work on 8 times as much to 24 times that on as much: what is quadratic takes 64 times.
+// linear holds the processor time of work on 8 times as much to 24 times that on as much: what is quadratic takes 64 times. It
+// looks again where that does not hold: neighbours of the machine make some times longer, and none shorter.
 func linear(t *testing.T, n int, work func(n int) func()) {
 	t.Helper()
-	least := func(n int) time.Duration {
-		best := time.Duration(math.MaxInt64)
+	small, large := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
+	least := func(n int, best *time.Duration) {
 		for range 3 {
 			f := work(n)
 			runtime.GC()
 			start := processor()
 			f()
-			best = min(best, processor()-start)
+			*best = min(*best, processor()-start)
 		}
-		return best
 	}
-	small, large := max(least(n), time.Millisecond), least(8*n)
-	if large > 24*small {
-		t.Errorf("%v for %d, %v for %d", small, n, large, 8*n)
+	for range 3 {
+		least(n, &small)
+		if least(8*n, &large); large <= 24*max(small, time.Millisecond) {
+			return
+		}
 	}
+	t.Errorf("%v for %d, %v for %d", small, n, large, 8*n)
 }
 
 // oneWord is a file whose words are whole texts: a vocabulary and the rest of the file.
