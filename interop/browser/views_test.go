@@ -185,7 +185,7 @@ func long(t *testing.T, browser context.Context) {
 	if n := value[int](b, made); n > 60 {
 		t.Errorf("%d messages are made at once", n)
 	}
-	b.text(`(async () => { const s = document.querySelector('.scroller'), list = document.querySelector('.thread').children; globalThis.most = 0;
+	b.text(`(async () => { const s = document.querySelector('.scroller'), list = document.getElementsByClassName('message'); globalThis.most = 0;
 		for (let n = 0; list.length < 2000; n = list.length) { s.scrollTop = 0; await new Promise(requestAnimationFrame); if (n) most = Math.max(most, list.length - n); } })()`)
 	b.wait("its beginning", made+" === 2000")
 	b.wait("Markdown there", "document.querySelector('.message.assistant .prose strong')")

@@ -298,7 +298,7 @@ class View {
     this.earlierBusy = true;
     const some = this.before.splice(-atOnce), by = this.children();
     const height = this.scroll.scrollHeight, top = this.scroll.scrollTop;
-    this.thread.prepend(...some.map((m) => this.make(m, by)));
+    this.thread.prepend(h('div.group', {}, ...some.map((m) => this.make(m, by)))); // which the browser passes over as one
     this.scroll.scrollTop = top + this.scroll.scrollHeight - height;
     this.earlier.hidden = !this.before.length;
     requestAnimationFrame(() => { this.earlierBusy = false; });
