@@ -185,23 +185,23 @@ func count(n int, what string) string {
 }
 
 func (r *speedResult) byBatch() *chart.Plot {
-	var s series
-	for _, t := range r.Results {
-		if t.decode {
-			s.add(cmp.Or(r.varied(t, "batch"), "decoding"), t.point(float64(t.Batch)), t.Limit)
-		}
-	}
-	return s.onto(&chart.Plot{Title: "Decoding: throughput by sequences", X: "sequences that decode together", Y: "tokens per second, of all together"})
+	return r.decoding("batch", func(t *speedTest) int { return t.Batch }, &chart.Plot{Title: "Decoding: throughput by sequences", X: "sequences that decode together"})
 }
 
 func (r *speedResult) byDepth() *chart.Plot {
+	return r.decoding("depth", func(t *speedTest) int { return t.Depth }, &chart.Plot{Title: "Decoding: throughput by depth", X: "tokens that are there before"})
+}
+
+// decoding puts the throughput of decoding onto a plot, by x, which is what varied calls so.
+func (r *speedResult) decoding(name string, x func(*speedTest) int, onto *chart.Plot) *chart.Plot {
 	var s series
 	for _, t := range r.Results {
 		if t.decode {
-			s.add(cmp.Or(r.varied(t, "depth"), "decoding"), t.point(float64(t.Depth)), t.Limit)
+			s.add(cmp.Or(r.varied(t, name), "decoding"), t.point(float64(x(t))), t.Limit)
 		}
 	}
-	return s.onto(&chart.Plot{Title: "Decoding: throughput by depth", X: "tokens that are there before", Y: "tokens per second, of all together"})
+	onto.Y = "tokens per second, of all together"
+	return s.onto(onto)
 }
 
 // point is a test's throughput, with the least and most of the repetitions.
