@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"io"
@@ -328,8 +329,12 @@ func TestSystemdSocketActivate(t *testing.T) {
 	cmd := command(t, nil, "serve", "--script", scriptFile(t, `{"raw": "Hello."}`))
 	cmd.Args = append([]string{systemd, "-l", one, "-l", two, "--fdname=web:local", cmd.Path}, cmd.Args[1:]...)
 	cmd.Path = systemd
-	var stdout lockedBuffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stdout
+	var stderr lockedBuffer
+	cmd.Stderr = &stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -342,13 +347,17 @@ func TestSystemdSocketActivate(t *testing.T) {
 			t.Errorf("%s: %v: %s", path, err, got)
 		}
 	}
+	var banner strings.Builder // it may answer before it has said where
+	for lines := bufio.NewScanner(stdout); lines.Scan() && !strings.HasPrefix(lines.Text(), "ready in "); {
+		banner.WriteString(lines.Text() + "\n")
+	}
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 	if err := cmd.Wait(); err != nil {
-		t.Errorf("%v: %s", err, stdout.String())
+		t.Errorf("%v: %s", err, stderr.String())
 	}
 	for _, want := range []string{"listening on unix:" + one + " and unix:" + two, "sockets: descriptors 3, 4 (web, local), passed"} {
-		if !strings.Contains(stdout.String(), want) {
-			t.Errorf("no %q in\n%s", want, stdout.String())
+		if !strings.Contains(banner.String(), want) {
+			t.Errorf("no %q in\n%s%s", want, banner.String(), stderr.String())
 		}
 	}
 }
