@@ -8,10 +8,12 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
 	"path"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -29,14 +31,17 @@ var pages = map[string]string{
 	"/docs": "docs.html",
 }
 
-// policy is what a page may do: run and load what this server has, and call it. No text becomes code or markup but through the
-// one policy named here, which package-local markdown.js uses for what the server has made of Markdown.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; base-uri 'none'; " +
-	"form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types markdown"
+// policy is what a page may do: run modules and load what this server has, and call it. Of scripts and styles in the page itself
+// those with these hashes count. No text becomes code or markup but through the one policy named here, which package-local
+// markdown.js uses for what the server has made of Markdown.
+func policy(scripts, styles string) string {
+	return "default-src 'none'; script-src 'self'" + scripts + "; style-src" + styles + "; img-src 'self' blob: data:; connect-src 'self'; base-uri 'none'; " +
+		"form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types markdown"
+}
 
 // File is something that a browser gets.
 type File struct {
-	page       bool
+	policy     string // of a page
 	kind       string // media type
 	etag       string
 	body, gzip []byte // gzip is nil where that is no shorter
@@ -56,16 +61,39 @@ var files = sync.OnceValue(func() map[string]*File {
 		}
 		all[Prefix+e.Name()] = NewFile(e.Name(), body)
 	}
+	var inside []string // documents have their own paths alone, with the headers that go with them, and what is in them has none
 	for at, name := range pages {
-		f := *all[Prefix+name]
-		f.page = true
-		all[at] = &f
+		page, parts := newPage(all, name)
+		all[at], inside = page, append(append(inside, name), parts...)
 	}
-	for _, name := range pages { // a document has its own path alone, and the headers that go with it
+	for _, name := range inside {
 		delete(all, Prefix+name)
 	}
 	return all
 })
+
+// drawn are elements that a browser must have before it draws: style sheets, and scripts that are no modules.
+var drawn = regexp.MustCompile(`<(?:link rel="stylesheet" href|script src)="/webui/([\w.-]+)"(?:></script)?>`)
+
+// newPage is a document of all with these elements in it, and their names: they come with it, and are not asked for one by one.
+func newPage(all map[string]*File, name string) (page *File, parts []string) {
+	hashes := map[string]string{}
+	body := drawn.ReplaceAllFunc(all[Prefix+name].body, func(element []byte) []byte {
+		part := string(drawn.FindSubmatch(element)[1])
+		tag := "style"
+		if path.Ext(part) == ".js" {
+			tag = "script"
+		}
+		text := all[Prefix+part].body
+		sum := sha256.Sum256(text)
+		hashes[tag] += " 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+		parts = append(parts, part)
+		return fmt.Appendf(nil, "<%s>%s</%s>", tag, text, tag)
+	})
+	page = NewFile(name, body)
+	page.policy = policy(hashes["script"], hashes["style"])
+	return page, parts
+}
 
 // NewFile is a file that a browser gets by that name, whose ending says what it is.
 func NewFile(name string, body []byte) *File {
@@ -113,8 +141,8 @@ func (f *File) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("ETag", f.etag)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	if f.page {
-		h.Set("Content-Security-Policy", policy)
+	if f.policy != "" {
+		h.Set("Content-Security-Policy", f.policy)
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	}

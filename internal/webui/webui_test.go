@@ -3,8 +3,9 @@ package webui
 import (
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
+	"encoding/base64"
 	"io"
-	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"path"
@@ -66,7 +67,7 @@ func TestServe(t *testing.T) {
 func TestWeight(t *testing.T) {
 	sum := 0
 	for at, f := range files() {
-		if f.page && at != "/" {
+		if f.policy != "" && at != "/" {
 			continue
 		}
 		if f.gzip != nil {
@@ -80,33 +81,48 @@ func TestWeight(t *testing.T) {
 	}
 }
 
-// TestText: nothing in the files makes markup of text, or code, but for the one place that says so; and all that they name is
+// TestText: nothing in what is sent makes markup of text, or code, but for the one place that says so; and all that it names is
 // there.
 func TestText(t *testing.T) {
 	forbidden := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|\beval\b|new Function|srcdoc|setHTMLUnsafe|javascript:|https?://(?:[a-z0-9-]+\.)+[a-z]+/|style="|\son[a-z]+="`)
 	named := regexp.MustCompile(`(?:from |import\()'\./([\w.-]+)'|"/webui/([\w.-]+)"`)
-	err := fs.WalkDir(static, "static", func(at string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		text, err := static.ReadFile(at)
-		for _, m := range forbidden.FindAllString(string(text), -1) {
+	for at, f := range files() {
+		for _, m := range forbidden.FindAllString(string(f.body), -1) {
 			if m != "http://www.w3.org/" { // a namespace's name
 				t.Errorf("%s has %s", at, m)
 			}
 		}
-		for _, m := range named.FindAllStringSubmatch(string(text), -1) {
+		for _, m := range named.FindAllStringSubmatch(string(f.body), -1) {
 			if name := m[1] + m[2]; Find(Prefix+name) == nil {
 				t.Errorf("%s names %s, which is not there", at, name)
 			}
 		}
-		if kinds[path.Ext(at)] == "" {
+		if kinds[path.Ext(at)] == "" && f.policy == "" {
 			t.Errorf("%s: no media type for it", at)
 		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
+	}
+}
+
+// TestInside: what a page needs to be drawn is in it, as its policy says by hashes, and not beside it.
+func TestInside(t *testing.T) {
+	element := regexp.MustCompile(`(?s)<(style|script)>(.*?)</(?:style|script)>`)
+	for at := range pages {
+		page := get(t, at)
+		policy := page.Header().Get("Content-Security-Policy")
+		counted := 0
+		for _, m := range element.FindAllStringSubmatch(page.Body.String(), -1) {
+			sum := sha256.Sum256([]byte(m[2]))
+			if hash := "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"; !regexp.MustCompile(m[1] + `-src [^;]*` + regexp.QuoteMeta(hash)).MatchString(policy) {
+				t.Errorf("%s has %.60s, which its policy does not know: %s", at, m[2], policy)
+			}
+			counted++
+		}
+		if counted < 3 || strings.Count(policy, "sha256-") != counted || strings.Contains(page.Body.String(), "stylesheet") {
+			t.Errorf("%s has %d elements in it: %s", at, counted, policy)
+		}
+	}
+	if Find("/webui/theme.css") != nil {
+		t.Error("a style sheet is beside the pages that have it")
 	}
 }
 
