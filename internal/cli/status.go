@@ -145,16 +145,13 @@ func (m monitor) Tree(ctx context.Context, q server.TreeQuery) (server.Tree, err
 		id := func(n int64) int64 { return n*modelIDs + int64(i) } // ids are one model's own
 		for k := range t.Nodes {
 			n := &t.Nodes[k]
-			x := server.TreeNode{ID: id(n.ID), Tokens: n.Tokens, Bytes: n.Bytes, Folded: n.Folded, FoldedTokens: n.FoldedTokens, InUse: n.InUse, Ends: n.Ends, Sessions: n.Sessions,
-				Used: int64(n.Unused.Seconds()), Label: t.Labels[k]}
+			x := server.TreeNode{ID: id(n.ID), Tokens: n.Tokens, InMemory: n.InMemory, Bytes: n.Bytes, DiskBytes: n.DiskBytes, Folded: n.Folded, FoldedTokens: n.FoldedTokens, OnDisk: n.OnDisk,
+				InUse: n.InUse, Ends: n.Ends, Sessions: n.Sessions, Used: int64(n.Unused.Seconds()), Label: t.Labels[k]}
 			if n.Parent != 0 {
 				parent := id(n.Parent)
 				x.Parent = &parent
 			} else {
 				x.Model = t.Model
-			}
-			if n.OnDisk >= 0 {
-				x.OnDisk = &n.OnDisk
 			}
 			out.Nodes = append(out.Nodes, x)
 		}

@@ -288,9 +288,21 @@ func TestKeysOnDisk(t *testing.T) {
 		}
 		return m.Usage.Read
 	}
+	tree := func(p *process, key string) (tree server.Tree) {
+		t.Helper()
+		status, b := request(t, "GET", p.url+"/v1/cache/tree", "", "X-Api-Key", key)
+		if exactly(t, b, &tree); status != 200 {
+			t.Errorf("%d %s", status, b)
+		}
+		return tree
+	}
 	var cleared server.Cleared
 	run(func(p *process) { cached(p, "a") })
 	run(func(p *process) {
+		own, others := tree(p, "a"), tree(p, "b")
+		if len(own.Nodes) != 1 || len(others.Nodes) != 0 || own.Nodes[0].InMemory || own.Nodes[0].OnDisk != own.Nodes[0].Tokens || own.Nodes[0].DiskBytes == 0 || !strings.Contains(own.Nodes[0].Label, "Count the sheep") {
+			t.Errorf("key a sees %+v of its own, key b %+v", own, others)
+		}
 		if n := cached(p, "b"); n != 0 {
 			t.Errorf("key b finds %d tokens of key a", n)
 		}
@@ -301,6 +313,9 @@ func TestKeysOnDisk(t *testing.T) {
 		exactly(t, b, &cleared)
 		if cleared.DiskEntries == 0 || cleared.DiskBytes == 0 || cleared.Entries != 1 {
 			t.Errorf("cleared %+v", cleared)
+		}
+		if own, others := tree(p, "a"), tree(p, "b"); len(own.Nodes) != 0 || len(others.Nodes) == 0 || !others.Nodes[0].InMemory {
+			t.Errorf("after clearing, key a sees %+v, key b %+v", own, others)
 		}
 	})
 	run(func(p *process) {

@@ -252,6 +252,14 @@ func (d *disk) put(b kv.Branch, p tier.Path) tier.Result {
 	return d.tier.Put(&p)
 }
 
+// runs lists what is on disk. Any goroutine calls it.
+func (d *disk) runs() []tier.Run {
+	if d == nil {
+		return nil
+	}
+	return d.tier.Runs()
+}
+
 // close writes what is in memory, the most valuable first, until time is up.
 func (d *disk) close(wake <-chan struct{}) error {
 	if d == nil {

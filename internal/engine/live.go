@@ -81,6 +81,7 @@ func (e *Engine) dropFrom(ctx context.Context, drop func(*kv.Prefix) Stored) (St
 			before := p.Entries()
 			d = drop(p)
 			d.Entries = before - p.Entries()
+			e.trees.forget()
 			e.publish(0)
 		}
 		out <- d

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"hearth/internal/kv"
-	"hearth/internal/tier"
 )
 
 // TreeQuery is what somebody wants to see of the prefix tree.
@@ -30,10 +29,12 @@ type Tree struct {
 type TreeNode struct {
 	ID, Parent   int64 // Parent 0: prompts begin with it
 	Tokens       int
-	Bytes        int64 // with those of the nodes that are folded into it
+	InMemory     bool  // else it is on disk alone
+	Bytes        int64 // in memory, with those of the nodes that are folded into it
+	DiskBytes    int64 // of files, likewise
 	Folded       int   // nodes below it that are not listed
 	FoldedTokens int
-	OnDisk       int // of Tokens, those of whole pages that a file has too; -1: that was not looked at
+	OnDisk       int // of Tokens, those of whole pages that a file has
 	InUse        int // running sequences
 	Ends         int // of what is stored, in it or below
 	Sessions     int // that have left something in it or below
@@ -42,36 +43,48 @@ type TreeNode struct {
 }
 
 const (
-	mostNodes  = 1 << 12 // of a tree that are looked at: between two steps, for a few milliseconds at most
-	mostOnDisk = 1 << 13 // pages that are looked for in the tier
-	firstIDs   = 32      // tokens of TreeNode.First
-	treeShare  = 100     // looking at the tree takes 1/treeShare of the time at most
+	mostNodes = 1 << 12 // of a tree in memory that are looked at: between two steps, for a few milliseconds at most
+	firstIDs  = 32      // tokens of TreeNode.First
+	treeShare = 100     // looking at the tree takes 1/treeShare of the time at most
 )
 
 // trees are what was seen of the prefix tree last.
 type trees struct {
 	mu     sync.Mutex
 	last   *nodes
-	coming chan struct{} // closed when the next one is there; nil: nobody has asked for it
+	coming *look // nil: nobody has asked for another
 }
 
-// nodes is the prefix tree as it was.
+// look is a look at the tree that was asked for.
+type look struct {
+	done  chan struct{} // closed when there is nodes
+	nodes *nodes
+}
+
+// nodes is the prefix tree as it was, with what is on disk.
 type nodes struct {
-	list []kv.Node
+	list []*stretch // parents first
 	left int
 	now  int64 // see kv.Prefix.Expire
 	at   time.Time
 	took time.Duration
 }
 
-// Tree shows the prefix tree as it is, or, while a long step runs and where it is large, as it was shortly before. Errors:
-// ErrClosed, and ctx's.
+// forget makes the next who asks wait for a look at the tree as it is then.
+func (t *trees) forget() {
+	t.mu.Lock()
+	t.last, t.coming = nil, nil
+	t.mu.Unlock()
+}
+
+// Tree shows the prefix tree as it is, and what is on disk, or, while a long step runs and where it is large, as it was shortly
+// before. Errors: ErrClosed, and ctx's.
 func (e *Engine) Tree(ctx context.Context, q TreeQuery) (Tree, error) {
 	n, err := e.view(ctx)
 	if err != nil {
 		return Tree{}, err
 	}
-	t := n.tree(q, e.disk)
+	t := n.tree(q)
 	t.PageTokens = e.alloc.Geometry().PageTokens
 	return t, nil
 }
@@ -87,10 +100,10 @@ func (e *Engine) view(ctx context.Context) (*nodes, error) {
 		return last, nil
 	}
 	if coming == nil {
-		coming = make(chan struct{})
+		coming = &look{done: make(chan struct{})}
 		t.coming = coming
 		e.mu.Lock()
-		e.calls = append(e.calls, e.list)
+		e.calls = append(e.calls, func() { e.list(coming) })
 		e.mu.Unlock()
 		e.signal()
 	}
@@ -102,7 +115,8 @@ func (e *Engine) view(ctx context.Context) (*nodes, error) {
 		late = timer.C
 	}
 	select {
-	case <-coming:
+	case <-coming.done:
+		return coming.nodes, nil
 	case <-late:
 		return last, nil
 	case <-ctx.Done():
@@ -110,24 +124,28 @@ func (e *Engine) view(ctx context.Context) (*nodes, error) {
 	case <-e.done:
 		return nil, ErrClosed
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.last, nil
 }
 
-// list lists the prefix tree, between two steps.
-func (e *Engine) list() {
+// list lists the prefix tree, between two steps. What is on disk is added beside them.
+func (e *Engine) list(l *look) {
 	began := time.Now()
 	n := &nodes{at: began, now: began.UnixMilli()}
+	var memory []kv.Node
 	if p := e.sched.Prefix(); p != nil {
-		n.list, n.left = p.Nodes(mostNodes)
+		memory, n.left = p.Nodes(mostNodes)
 	}
-	n.took = time.Since(began)
-	e.trees.mu.Lock()
-	e.trees.last = n
-	close(e.trees.coming)
-	e.trees.coming = nil
-	e.trees.mu.Unlock()
+	go func() {
+		n.list, n.left = join(memory, n.left, e.disk.runs())
+		n.took = time.Since(began)
+		l.nodes = n
+		t := &e.trees
+		t.mu.Lock()
+		if t.coming == l { // else it is about what was forgotten meanwhile
+			t.last, t.coming = n, nil
+		}
+		t.mu.Unlock()
+		close(l.done)
+	}()
 }
 
 // part is what tree finds out of a node.
@@ -141,21 +159,21 @@ type part struct {
 }
 
 // tree is what q asks for of n. It runs beside steps.
-func (n *nodes) tree(q TreeQuery, d *disk) Tree {
+func (n *nodes) tree(q TreeQuery) Tree {
 	parts := n.parts(&q)
 	sessions := make([]int, len(parts))
 	var order []int
 	for i := len(parts) - 1; i >= 0; i-- { // children come behind their parents
-		x, p := &n.list[i], &parts[i]
-		p.tokens += len(x.Key)
-		if x.End {
+		x, p := n.list[i], &parts[i]
+		p.tokens += x.to - x.from
+		if len(x.below) == 0 {
 			p.ends++
 		}
-		if x.Session != 0 {
-			p.sessions = union(p.sessions, map[uint64]struct{}{x.Session: {}})
+		if x.session != 0 {
+			p.sessions = union(p.sessions, map[uint64]struct{}{x.session: {}})
 		}
-		if sessions[i] = len(p.sessions); x.Parent >= 0 {
-			up := &parts[x.Parent]
+		if sessions[i] = len(p.sessions); x.up != nil {
+			up := &parts[x.up.at]
 			up.tokens, up.ends, up.sessions = up.tokens+p.tokens, up.ends+p.ends, union(up.sessions, p.sessions)
 		}
 		if p.sessions = nil; p.wanted {
@@ -171,11 +189,12 @@ func (n *nodes) tree(q TreeQuery, d *disk) Tree {
 	order = order[:min(len(order), q.Most)]
 	slices.Sort(order)
 	for at, i := range order {
-		x, p := &n.list[i], &parts[i]
+		x, p := n.list[i], &parts[i]
 		p.listed = at
-		t := TreeNode{ID: x.ID, Tokens: len(x.Key), InUse: x.InUse, Ends: p.ends, Sessions: sessions[i], Unused: time.Duration(max(n.now-x.Used, 0)) * time.Millisecond}
-		if x.Parent >= 0 {
-			t.Parent = n.list[x.Parent].ID
+		t := TreeNode{ID: x.id, Tokens: x.to - x.from, InMemory: !x.alone(), OnDisk: max(min(x.onDisk, x.to)-x.from, 0), InUse: x.inUse, Ends: p.ends, Sessions: sessions[i],
+			Unused: time.Duration(max(n.now-x.used, 0)) * time.Millisecond}
+		if x.up != nil {
+			t.Parent = x.up.id
 		}
 		if q.First && p.own {
 			t.First = first(x, &q.Salt)
@@ -183,35 +202,45 @@ func (n *nodes) tree(q TreeQuery, d *disk) Tree {
 		out.Nodes = append(out.Nodes, t)
 	}
 	for i := range parts {
-		x, p := &n.list[i], &parts[i]
+		x, p := n.list[i], &parts[i]
 		folded := p.listed < 0
-		if folded && x.Parent >= 0 {
-			p.listed = parts[x.Parent].listed
+		if folded && x.up != nil {
+			p.listed = parts[x.up.at].listed
 		}
 		if p.listed < 0 {
 			continue
 		}
 		t := &out.Nodes[p.listed]
-		if t.Bytes += x.Bytes; folded {
-			t.Folded, t.FoldedTokens = t.Folded+1, t.FoldedTokens+len(x.Key)
+		t.Bytes, t.DiskBytes = t.Bytes+x.bytes, t.DiskBytes+x.filed
+		if folded {
+			t.Folded, t.FoldedTokens = t.Folded+1, t.FoldedTokens+x.to-x.from
 		}
 	}
-	n.lookOnDisk(order, out.Nodes, d)
 	return out
 }
 
 // parts begins with what the salts of nodes say.
 func (n *nodes) parts(q *TreeQuery) []part {
 	parts := make([]part, len(n.list))
-	for i := range n.list {
-		x, p := &n.list[i], &parts[i]
-		if p.listed = -1; x.Parent >= 0 {
-			p.wanted, p.own = parts[x.Parent].wanted, parts[x.Parent].own
-		} else {
-			p.wanted, p.own = q.All || kv.TagOf(x.Key[0]) == q.Salt.Tag(), true
+	for i, x := range n.list {
+		p := &parts[i]
+		p.listed = -1
+		var key []kv.Elem // what may be salted
+		if x.from < firstIDs {
+			key = x.first(firstIDs)
 		}
-		for k := 0; k < len(x.Key) && k < firstIDs && p.own; k++ {
-			_, p.own = q.Salt.Plain(x.From+k, x.Key[k])
+		if x.up != nil {
+			p.wanted, p.own = parts[x.up.at].wanted, parts[x.up.at].own
+		} else {
+			tag := kv.Tag(0) // also where a row of an image comes first, which is on disk alone: with a salt none is there
+			if len(key) > 0 {
+				tag = kv.TagOf(key[0])
+			}
+			p.own = tag == q.Salt.Tag()
+			p.wanted = p.own || q.All
+		}
+		for k := 0; k < len(key) && p.own; k++ {
+			_, p.own = q.Salt.Plain(x.from+k, key[k])
 		}
 	}
 	return parts
@@ -228,33 +257,13 @@ func union(a, b map[uint64]struct{}) map[uint64]struct{} {
 	return a
 }
 
-// first is the first tokens of a node that is under the salt.
-func first(x *kv.Node, salt *kv.Salt) []int32 {
+// first is the first tokens of a stretch that is under the salt.
+func first(x *stretch, salt *kv.Salt) []int32 {
 	var ids []int32
-	for k, e := range x.Key[:min(len(x.Key), firstIDs)] {
-		if e, _ = salt.Plain(x.From+k, e); !e.IsMedia() {
+	for k, e := range x.first(firstIDs) {
+		if e, _ = salt.Plain(x.from+k, e); !e.IsMedia() {
 			ids = append(ids, int32(e))
 		}
 	}
 	return ids
-}
-
-// lookOnDisk fills in what of the listed nodes the tier has.
-func (n *nodes) lookOnDisk(listed []int, out []TreeNode, d *disk) {
-	if d == nil {
-		return
-	}
-	left := mostOnDisk
-	ends := make(map[int]tier.Spot, len(listed))
-	for at, i := range listed {
-		x := &n.list[i]
-		spot, known := ends[x.Parent]
-		if out[at].OnDisk = -1; !known && x.Parent >= 0 || left <= 0 {
-			continue
-		}
-		end, tokens := d.tier.Along(spot, x.Key, &left)
-		if left >= 0 {
-			ends[i], out[at].OnDisk = end, tokens
-		}
-	}
 }

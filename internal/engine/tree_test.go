@@ -31,6 +31,7 @@ func tree(t *testing.T, e *Engine, q TreeQuery) (out Tree, sum TreeNode) {
 		sum.Bytes += n.Bytes
 		sum.Folded += n.Folded
 		sum.OnDisk += n.OnDisk
+		sum.DiskBytes += n.DiskBytes
 		if n.Parent == 0 {
 			sum.Ends += n.Ends
 		}
@@ -156,7 +157,8 @@ func TestTreeWaits(t *testing.T) {
 	})
 }
 
-// What is on disk as well is what the tier says, of whole pages.
+// What is on disk is what the tier says, of whole pages: after a restart all of it, though nothing is in memory, and then what
+// memory does not have. It goes with what is dropped.
 func TestTreeOnDisk(t *testing.T) {
 	var n tiertest.Notes
 	dir := t.TempDir()
@@ -170,21 +172,68 @@ func TestTreeOnDisk(t *testing.T) {
 	for tail := range int32(3) {
 		ask(e, kv.Salt{1}, tail)
 	}
+	ask(e, kv.Salt{2}, 5)
 	closeNow(t, e) // writes all of it
 	e = start(t, &hooked{}, onDisk(dir, &n, nil))
-	ask(e, kv.Salt{1}, 1)
-	ask(e, kv.Salt{2}, 1)
-	for salt, want := range map[kv.Salt]int{{1}: 256, {2}: 0} { // 303 tokens are four pages and more
+	// Each of three is 256 tokens in whole pages, of which the first 192 are the same.
+	type part struct{ tokens, onDisk, ends, below int }
+	shape := func(out *Tree, memory bool) (all []part) {
+		for i := range out.Nodes {
+			if x := &out.Nodes[i]; x.InMemory == memory {
+				below := 0
+				for k := range out.Nodes {
+					if out.Nodes[k].Parent == x.ID {
+						below++
+					}
+				}
+				all = append(all, part{x.Tokens, x.OnDisk, x.Ends, below})
+			}
+		}
+		return all
+	}
+	until := func(what string, salt kv.Salt, memory, disk []part) (sum TreeNode) {
+		t.Helper()
 		deadline := time.Now().Add(20 * time.Second)
 		for {
-			out, sum := tree(t, e, TreeQuery{Salt: salt, Most: 100})
-			if sum.OnDisk == want && sum.Tokens == 304 {
-				break
+			var out Tree
+			out, sum = tree(t, e, TreeQuery{Salt: salt, First: true, Most: 100})
+			if slices.Equal(shape(&out, true), memory) && slices.Equal(shape(&out, false), disk) && sum.DiskBytes == e.Stored(salt).DiskBytes && sum.Bytes == e.Stored(salt).Bytes {
+				if x := &out.Nodes[0]; !slices.Equal(x.First, base[:firstIDs]) {
+					t.Errorf("%s: it begins with %v", what, x.First)
+				}
+				return sum
 			}
 			if time.Now().After(deadline) {
-				t.Fatalf("%d tokens are on disk, not %d: %+v", sum.OnDisk, want, out)
+				t.Fatalf("%s: %+v", what, out)
 			}
 			time.Sleep(time.Millisecond)
 		}
+	}
+	until("after a restart", kv.Salt{1}, nil, []part{{192, 192, 3, 3}, {64, 64, 1, 0}, {64, 64, 1, 0}, {64, 64, 1, 0}})
+	until("of another", kv.Salt{2}, nil, []part{{256, 256, 1, 0}})
+	all, _ := tree(t, e, TreeQuery{All: true, First: true, Salt: kv.Salt{2}, Most: 100})
+	for _, x := range all.Nodes {
+		if mine := x.Parent == 0 && x.Ends == 1; len(all.Nodes) != 5 || mine != (x.First != nil) {
+			t.Errorf("all of it: %+v", all)
+		}
+	}
+	// One of them is read back: the others part from it at their first token that is another, whatever the pages are.
+	ask(e, kv.Salt{1}, 1)
+	until("beside memory", kv.Salt{1}, []part{{200, 200, 3, 3}, {104, 56, 1, 0}}, []part{{56, 56, 1, 0}, {56, 56, 1, 0}})
+	// Folded, nothing is lost.
+	if out, sum := tree(t, e, TreeQuery{Salt: kv.Salt{1}, Most: 2}); sum.DiskBytes != e.Stored(kv.Salt{1}).DiskBytes || sum.Tokens+sum.FoldedTokens != 416 || out.LeftOut != 2 {
+		t.Errorf("two nodes: %+v", out)
+	}
+	if _, err := e.DropSalt(t.Context(), kv.Salt{1}); err != nil {
+		t.Fatal(err)
+	}
+	if out, _ := tree(t, e, TreeQuery{Salt: kv.Salt{1}, Most: 100}); len(out.Nodes) != 0 {
+		t.Errorf("after it is dropped: %+v", out)
+	}
+	if _, err := e.DropCache(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if out, _ := tree(t, e, TreeQuery{All: true, Most: 100}); len(out.Nodes) != 0 || out.LeftOut != 0 {
+		t.Errorf("after all is dropped: %+v", out)
 	}
 }

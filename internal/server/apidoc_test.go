@@ -38,7 +38,7 @@ func everything(t *testing.T) *Server {
 var (
 	someHistory = History{Now: 9, First: 9, Step: 1, Columns: Columns{Prompt: []int64{1}, Cached: []int64{1}, Output: []int64{1}, Requests: []int64{1}, Running: []int64{1},
 		Waiting: []int64{1}, Batch: []float64{1.5}, State: []int64{1}, Cache: []int64{1}, Hits: Hits{[]int64{1}, []int64{1}, []int64{1}, []int64{1}, []int64{1}}}}
-	someTree = Tree{PageTokens: 64, Nodes: []TreeNode{{ID: 0, Model: "m", Tokens: 64, Label: "Hello"}, {ID: 1, Parent: new(int64), Tokens: 64, OnDisk: new(int)}}, LeftOut: 1}
+	someTree = Tree{PageTokens: 64, Nodes: []TreeNode{{ID: 0, Model: "m", Tokens: 64, InMemory: true, Label: "Hello"}, {ID: 1, Parent: new(int64), Tokens: 64, OnDisk: 64, DiskBytes: 1}}, LeftOut: 1}
 )
 
 var parameter = regexp.MustCompile(`\{[^}]*\}`)

@@ -42,7 +42,7 @@ type Hits struct {
 	Miss          []int64 `json:"miss"`
 }
 
-// Tree is the body of GET /v1/cache/tree: the prefix tree of every loaded model, in memory.
+// Tree is the body of GET /v1/cache/tree: the prefix tree of every loaded model, with what is on disk.
 type Tree struct {
 	PageTokens int        `json:"page_tokens"` // of a page of the main model
 	Nodes      []TreeNode `json:"nodes"`       // parents before children
@@ -55,12 +55,14 @@ type TreeNode struct {
 	Parent       *int64 `json:"parent"`          // null: the stretch begins prompts
 	Model        string `json:"model,omitempty"` // of those that begin prompts
 	Tokens       int    `json:"tokens"`
-	Bytes        int64  `json:"bytes"` // with what is folded into it
+	InMemory     bool   `json:"in_memory"`  // else it is on disk alone
+	Bytes        int64  `json:"bytes"`      // in memory, with what is folded into it
+	DiskBytes    int64  `json:"disk_bytes"` // of files, likewise
 	Folded       int    `json:"folded_nodes"`
 	FoldedTokens int    `json:"folded_tokens"`
-	OnDisk       *int   `json:"on_disk,omitempty"` // of Tokens, those of whole pages that a file has too; not there where that was not looked at
-	InUse        int    `json:"in_use"`            // running sequences that use it
-	Ends         int    `json:"ends"`              // conversations that end in it or below
+	OnDisk       int    `json:"on_disk"` // of Tokens, those of whole pages that a file has
+	InUse        int    `json:"in_use"`  // running sequences that use it
+	Ends         int    `json:"ends"`    // conversations that end in it or below
 	Sessions     int    `json:"sessions"`
 	Used         int64  `json:"used_s"` // seconds since a sequence used it last
 	// Label is the first words of its text, of what the caller alone has left.

@@ -14,6 +14,7 @@ type run struct {
 	kv.Place // in leaves; for the rank see Tier.rank
 
 	id       runID
+	number   int64 // of those since the tier was opened
 	parent   *page // the page it continues; nil: it starts a path
 	pages    []page
 	size     int64 // of the file
@@ -42,37 +43,40 @@ type page struct {
 // this process only: it reports false for a page with one whose digest is not known, or that is salted.
 func (t *Tier) pageKey(key []kv.Elem, index int) (string, bool) {
 	tokens := t.opts.Geometry.PageTokens
-	return t.keyOf(key[index*tokens:(index+1)*tokens], index == 0)
-}
-
-// keyOf is pageKey of a page, of the first one of a path or another.
-func (t *Tier) keyOf(page []kv.Elem, first bool) (string, bool) {
-	b := make([]byte, 0, 4*len(page)+8)
-	salted := first && page[0]>>63 == 1
+	page := key[index*tokens : (index+1)*tokens]
+	b, ok, before := make([]byte, 0, 4*len(page)+8), true, kv.Elem(0)
+	salted := index == 0 && page[0]>>63 == 1
 	for i, e := range page {
-		b = binary.LittleEndian.AppendUint32(b, uint32(e))
-		high := uint32(e >> 32)
-		if e.IsMedia() {
-			if salted && i < saltedElems {
-				return "", false
-			}
-			if high = 0; i == 0 || !page[i-1].IsMedia() || page[i-1].Number() != e.Number() || i == saltedElems && salted {
-				digest, ok := t.digest(e.Number())
-				if !ok {
-					return "", false
-				}
-				b = append(b, digest[:]...)
-			}
-		}
-		if salted && i < saltedElems {
-			b = binary.LittleEndian.AppendUint32(b, high)
-			high = ^high >> 31
-		}
-		if high != 0 {
+		if b, ok = t.appendElem(b, e, before, i, salted); !ok {
 			return "", false
 		}
+		before = e
 	}
 	return string(b), true
+}
+
+// appendElem appends the element at index i of a page, behind before, to the page's key.
+func (t *Tier) appendElem(b []byte, e, before kv.Elem, i int, salted bool) ([]byte, bool) {
+	salted = salted && i < saltedElems
+	b = binary.LittleEndian.AppendUint32(b, uint32(e))
+	high := uint32(e >> 32)
+	if e.IsMedia() {
+		if salted {
+			return nil, false
+		}
+		if high = 0; i == 0 || !before.IsMedia() || before.Number() != e.Number() {
+			digest, ok := t.digest(e.Number())
+			if !ok {
+				return nil, false
+			}
+			b = append(b, digest[:]...)
+		}
+	}
+	if salted {
+		b = binary.LittleEndian.AppendUint32(b, high)
+		high = ^high >> 31
+	}
+	return b, high == 0
 }
 
 func (t *Tier) digest(number uint32) (d [digestBytes]byte, ok bool) {
@@ -237,6 +241,8 @@ func (t *Tier) link(r *run) bool {
 		up.run.children++
 		t.leaves.Remove(up.run)
 	}
+	t.linked++
+	r.number = t.linked
 	t.runs[r.id] = r
 	t.count(r.tag, 1, r.size)
 	r.Rank = t.rank(r)

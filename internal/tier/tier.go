@@ -82,6 +82,7 @@ type Tier struct {
 	stored map[kv.Tag]kv.Stored
 	queued int64 // of those, not written yet
 	clock  int64 // counts uses
+	linked int64 // counts runs
 	scale  int64 // see rank
 	seen   seen
 	broken bool // a write failed: nothing is written any more
