@@ -44,9 +44,10 @@ type page struct {
 func (t *Tier) pageKey(key []kv.Elem, index int) (string, bool) {
 	tokens := t.opts.Geometry.PageTokens
 	page := key[index*tokens : (index+1)*tokens]
-	b, ok, before := make([]byte, 0, 4*len(page)+8), true, kv.Elem(0)
+	b, before := make([]byte, 0, 4*len(page)+8), kv.Elem(0)
 	salted := index == 0 && page[0]>>63 == 1
 	for i, e := range page {
+		var ok bool
 		if b, ok = t.appendElem(b, e, before, i, salted); !ok {
 			return "", false
 		}
