@@ -112,14 +112,14 @@ func watched(target *url.URL, operator bool, more int, text func(i int) string) 
 	answer("/v1/cache/tree", true, func(*http.Request) any {
 		var nodes []object
 		node := func(parent any, tokens int, but object) {
-			x := object{"id": len(nodes), "parent": parent, "tokens": tokens, "bytes": tokens * 1000, "folded_nodes": 0, "folded_tokens": 0, "on_disk": 0, "in_use": 0, "ends": 1, "sessions": 1, "used_s": 30, "label": text(len(nodes))}
+			x := object{"id": len(nodes), "parent": parent, "tokens": tokens, "in_memory": true, "bytes": tokens * 1000, "disk_bytes": 0, "folded_nodes": 0, "folded_tokens": 0, "on_disk": 0, "in_use": 0, "ends": 1, "sessions": 1, "used_s": 30, "label": text(len(nodes))}
 			maps.Copy(x, but)
 			nodes = append(nodes, x)
 		}
 		node(nil, 2048, object{"model": text(0), "ends": 3, "sessions": 2})
 		node(0, 512, object{"in_use": 1})
 		node(0, 128, object{"on_disk": 128, "ends": 2})
-		node(2, 64, object{"folded_nodes": 3, "folded_tokens": 200})
+		node(2, 64, object{"folded_nodes": 3, "folded_tokens": 200, "in_memory": false, "bytes": 0, "on_disk": 64, "disk_bytes": 64000})
 		for range 1 + more {
 			node(nil, 320, nil)
 		}
@@ -168,6 +168,9 @@ func watches(t *testing.T, browser context.Context) {
 		"document.querySelector('.chart desc').textContent":                  "Output tokens 120 now, 120 in the mean, 120 at most",
 		"document.querySelectorAll('.latest details').length":                "12",
 		"document.querySelector('.tree-about').innerText":                    "“name-0” name-0, 2,048 tokens, 2.0 MB, 3 stored conversations have it, 2 sessions, last used 30 s ago.",
+		"document.querySelectorAll('.tree .alone').length":                   "1",
+		"document.querySelector('.tree .alone').getAttribute('aria-label')":  "“name-3”: 64 tokens, 200 more in small parts that go on from it, 64.0 kB on disk only, last used 30 s ago.",
+		"document.querySelector('.tree-about').closest('section').innerText": "3,008 tokens in 3.0 MB of memory, 64 tokens on disk only.",
 		"document.querySelector('.page-head').innerText":                     "for all who call it",
 	} {
 		if got := b.text(what); !strings.HasPrefix(strings.Join(strings.Fields(got), " "), strings.TrimSpace(want)) && !strings.Contains(got, want) {

@@ -17,7 +17,7 @@ export class Tree {
     this.sum = h('p.muted.small');
     const key = (look, text) => h('li', {}, h('i.tree-key.' + look), text);
     this.node = h('section.part', { 'aria-label': 'Stored prompts', hidden: true }, h('div', {}, h('h2', {}, 'Stored prompts'), this.sum),
-      h('div.card.tree-card', {}, h('ul.series', {}, key('shared', 'Shared by several'), key('single', 'Of one'), key('busy', 'In use now'), key('disk', 'On disk')), h('div.tree-scroll', {}, this.picture), this.about, this.list));
+      h('div.card.tree-card', {}, h('ul.series', {}, key('shared', 'Shared by several'), key('single', 'Of one'), key('busy', 'In use now'), key('disk', 'On disk as well'), key('alone', 'On disk only: it is read back, not computed, when a prompt begins with it')), h('div.tree-scroll', {}, this.picture), this.about, this.list));
     this.picture.addEventListener('keydown', (e) => this.key(e));
     for (const kind of ['pointerover', 'focusin', 'click']) {
       this.picture.addEventListener(kind, (e) => {
@@ -49,8 +49,10 @@ export class Tree {
     place(this.roots, 1);
     this.node.hidden = false;
     const shown = this.order();
-    const sum = (key) => shown.reduce((all, n) => all + (Number(n[key]) || 0), 0);
-    this.sum.textContent = shown.length ? count(sum('tokens')) + ' tokens in ' + bytes(sum('bytes')) + '. Prompts that begin alike share their beginning, which is computed and kept once; time goes to what is new.' +
+    const sum = (key, among = shown) => among.reduce((all, n) => all + (Number(n[key]) || 0), 0);
+    const alone = shown.filter((n) => !n.in_memory), kept = sum('tokens') - sum('tokens', alone);
+    const places = [kept ? count(kept) + ' tokens in ' + bytes(sum('bytes')) + ' of memory' : '', alone.length ? count(sum('tokens', alone)) + ' tokens on disk only' : ''].filter(Boolean).join(', ');
+    this.sum.textContent = shown.length ? places + '. Prompts that begin alike share their beginning, which is computed and kept once; time goes to what is new.' +
       (left ? ' ' + count(left) + ' small parts are not drawn.' : '') : 'Nothing is stored yet.';
     this.node.lastChild.hidden = !shown.length;
     if (!this.nodes.has(this.current)) this.current = shown[0]?.at;
@@ -137,7 +139,7 @@ export class Tree {
   }
 }
 
-const looks = (n) => (n.children.length > 1 || n.ends > 1 || n.sessions > 1 ? 'shared' : 'single') + (n.in_use ? ' busy' : '');
+const looks = (n) => (n.children.length > 1 || n.ends > 1 || n.sessions > 1 ? 'shared' : 'single') + (n.in_use ? ' busy' : '') + (n.in_memory ? '' : ' alone');
 
 /** wrap breaks a text into as many lines as there is room for, and cuts what is left. */
 function wrap(text, width, most) {
@@ -152,8 +154,8 @@ function wrap(text, width, most) {
 }
 
 function facts(n) {
-  const disk = n.on_disk && n.on_disk >= n.tokens ? 'on disk' : n.on_disk ? count(n.on_disk) + ' of them on disk' : '';
-  return [n.model ?? '', count(n.tokens) + ' tokens', n.folded_nodes ? count(n.folded_tokens) + ' more in small parts that go on from it' : '', bytes(n.bytes), n.ends > 1 ? count(n.ends) + ' stored conversations have it' : '', n.sessions > 1 ? count(n.sessions) + ' sessions' : '', disk,
+  const disk = !n.in_memory ? bytes(n.disk_bytes) + ' on disk only' : n.on_disk >= n.tokens ? 'on disk as well' : n.on_disk ? count(n.on_disk) + ' of them on disk as well' : '';
+  return [n.model ?? '', count(n.tokens) + ' tokens', n.folded_nodes ? count(n.folded_tokens) + ' more in small parts that go on from it' : '', n.in_memory ? bytes(n.bytes) : '', n.ends > 1 ? count(n.ends) + ' stored conversations have it' : '', n.sessions > 1 ? count(n.sessions) + ' sessions' : '', disk,
     n.in_use ? 'in use by ' + count(n.in_use) + (n.in_use === 1 ? ' request' : ' requests') : 'last used ' + seconds(n.used_s) + ' ago'].filter(Boolean).join(', ') + '.';
 }
 
