@@ -16,6 +16,7 @@ type OwnStatus struct {
 	Status    string `json:"status"`
 	Model     string `json:"model"`
 	UptimeS   int64  `json:"uptime_s"`
+	Operator  bool   `json:"operator"`    // not
 	Running   int    `json:"num_running"` // requests
 	Waiting   int    `json:"num_waiting"`
 	Processed int64  `json:"total_requests_processed"`

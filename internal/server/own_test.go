@@ -64,12 +64,12 @@ func TestOwnStatus(t *testing.T) {
 			return w.Body.String()
 		}
 		var all Status
-		if get("/v1/status", "OP", &all); len(all.Requests) != 2 || all.Process == nil || all.Steps != 7 || all.Processed != 3 {
+		if get("/v1/status", "OP", &all); !all.Operator || len(all.Requests) != 2 || all.Process == nil || all.Steps != 7 || all.Processed != 3 {
 			t.Errorf("the operator sees %+v", all)
 		}
 		var own OwnStatus
 		text := get("/v1/status", "alice", &own)
-		if own.Status != "running" || len(own.Requests) != 1 || own.Requests[0].ID != hers || own.Running != 1 || own.Processed != 2 || own.Prompt != 6 || own.Cache.HitRate != 1 ||
+		if own.Status != "running" || own.Operator || len(own.Requests) != 1 || own.Requests[0].ID != hers || own.Running != 1 || own.Processed != 2 || own.Prompt != 6 || own.Cache.HitRate != 1 ||
 			(own.Cache.Entries != nil) != isolate || isolate && (*own.Cache.Entries != 21 || *own.Cache.MemoryMB != 22) {
 			t.Errorf("isolated %t: alice sees %s", isolate, text)
 		}

@@ -20,6 +20,7 @@ type Status struct {
 	Status    string `json:"status"` // running, at rest too, or loading, stuck, draining
 	Model     string `json:"model"`
 	UptimeS   int64  `json:"uptime_s"`
+	Operator  bool   `json:"operator"` // who asks is the operator, and may ask for what others may not
 	Steps     int64  `json:"steps_executed"`
 	Running   int    `json:"num_running"`
 	Waiting   int    `json:"num_waiting"`
@@ -293,7 +294,7 @@ func (s *Server) mountMonitor(mux wire.Mux) {
 			wire.WriteJSON(w, http.StatusOK, s.ownStatus(&st, info))
 			return
 		}
-		st.Bounds, st.Images = s.bounds.all(), s.imageStatus(st.Images)
+		st.Operator, st.Bounds, st.Images = true, s.bounds.all(), s.imageStatus(st.Images)
 		st.Processed, st.Prompt, st.Output = s.totals.requests.Load(), s.totals.prompt.Load(), s.totals.output.Load()
 		if st.Requests == nil {
 			st.Requests = []RequestStatus{}

@@ -69,7 +69,7 @@ func TestStatus(t *testing.T) {
 	do(s, "POST", "/v1/messages", messages)
 	do(s, "POST", "/v1/messages", messages)
 	do(s, "POST", "/v1/messages", "{") // reaches no model
-	const rest = `,"model":"m","uptime_s":90,"steps_executed":1,"num_running":2,"num_waiting":3,"total_requests_processed":2,` +
+	const rest = `,"model":"m","uptime_s":90,"operator":true,"steps_executed":1,"num_running":2,"num_waiting":3,"total_requests_processed":2,` +
 		`"total_prompt_tokens":6,"total_completion_tokens":2,"metal":{"active_memory_gb":1.5,"peak_memory_gb":2.5,"cache_memory_gb":3.5},` +
 		`"memory":{"weights_bytes":1,"state_bytes":2,"cache_bytes":3,"budget_bytes":4,"resident_bytes":5,"peak_resident_bytes":6},` +
 		`"cache":{"type":"prefix_tree","entries":1,"hit_rate":0.5,"memory_mb":2.5},`

@@ -74,11 +74,30 @@ func chats(t *testing.T, browser context.Context) {
 	if strings.Contains(words, "end") {
 		t.Error("the answer was not stopped")
 	}
+
+	// Who edits what is being answered, or wants another answer to something before, has that; what was being written is stopped.
+	b.ask("slow again")
+	b.wait("the first words", last+".innerText.includes('word word')")
+	b.text("document.getElementById('prompt').value = 'more', document.getElementById('prompt').dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true, cancelable: true }))")
+	b.sees("An answer is being written.")
+	b.press("Edit")
+	b.act("the text that is edited", "document.querySelector('.edit')", "e.querySelector('textarea').value = 'hello instead', e.querySelector('.primary').click()")
+	b.wait("the answer to what was edited", last+".textContent.includes('The end.')")
+	b.answered()
+	b.press("The branch before")
+	b.wait("the answer that was stopped", "!document.querySelector('.edit') && "+last+".textContent.includes('word word') && "+last+".textContent.includes('Stopped.')")
+	b.press("Answer anew")
+	b.wait("another one", last+".getAttribute('aria-busy') && "+last+".innerText.includes('word word')")
+	b.press("Answer anew") // of the answer before
+	b.wait("the one before anew", "document.querySelectorAll('.message').length === 4 && "+last+".getAttribute('aria-busy') && "+last+".innerText.includes('word word')")
+	b.press("Stop")
+	b.wait("its end", last+".textContent.includes('Stopped.')")
+
 	b.ask("again")
 	b.answered()
 	b.sees("The first answer.")
 	b.press("Answer anew")
-	b.answered() // nothing is sent while an answer is written
+	b.answered()
 	b.sees("The second answer.")
 	b.press("The branch before")
 	b.sees("The first answer.")

@@ -72,7 +72,7 @@ func watched(target *url.URL, operator bool, more int, text func(i int) string) 
 			requests = append(requests, object{"request_id": text(i), "model": text(i), "session": text(i), "age_s": 2.5, "phase": phase, "tokens_per_second": 12.5, "ttft_s": .1, "progress": .25,
 				"cache_hit_type": text(i), "prompt_tokens": 4000, "cached_tokens": 1000, "generated_tokens": 25, "max_tokens": 100 * (i % 2)})
 		}
-		s := object{"status": text(0), "model": text(1), "uptime_s": 7500, "num_running": 3, "num_waiting": 1, "total_requests_processed": 40, "requests": requests}
+		s := object{"status": text(0), "model": text(1), "uptime_s": 7500, "operator": operator, "cache": object{"type": "prefix_tree"}, "num_running": 3, "num_waiting": 1, "total_requests_processed": 40, "requests": requests}
 		if operator {
 			s["memory"] = object{"weights_bytes": 4e8, "state_bytes": 1e8, "cache_bytes": 3e8, "budget_bytes": 2e9, "resident_bytes": 8e8, "peak_resident_bytes": 9e8}
 		}
@@ -224,7 +224,6 @@ func watches(t *testing.T, browser context.Context) {
 	own := httptest.NewServer(watched(target, false, 0, name))
 	t.Cleanup(own.Close)
 	b = open(t, browser)
-	b.expects("status of 403")
 	b.size(1280, 800, false)
 	b.show(own.URL + "/#/live/name-1")
 	b.sees("your own requests")

@@ -86,7 +86,7 @@ func newTab(t *testing.T, browser context.Context, url string) *tab {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_, _ = chromedp.CallBrowser(browser, target.DisposeBrowserContext, target.DisposeBrowserContextParams{BrowserContextID: profile.BrowserContextID})
+		_, _ = chromedp.CallBrowser(browser, target.DisposeBrowserContext, target.DisposeBrowserContextParams(profile))
 	})
 	window := true
 	made, err := chromedp.CallBrowser(browser, target.CreateTarget, target.CreateTargetParams{URL: url, BrowserContextID: profile.BrowserContextID, NewWindow: &window, Width: 1280, Height: 800})
@@ -94,7 +94,7 @@ func newTab(t *testing.T, browser context.Context, url string) *tab {
 		t.Fatal(err)
 	}
 	for end := time.Now().Add(limit); ; time.Sleep(10 * time.Millisecond) {
-		info, err := chromedp.CallBrowser(browser, target.GetTargetInfo, target.GetTargetInfoParams{TargetID: made.TargetID})
+		info, err := chromedp.CallBrowser(browser, target.GetTargetInfo, target.GetTargetInfoParams(made))
 		if err != nil || time.Now().After(end) {
 			t.Fatalf("the page did not come: %v", err)
 		}

@@ -3,6 +3,7 @@ package browser
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -22,7 +23,7 @@ func TestPage(t *testing.T) {
 		name string
 		try  func(t *testing.T, browser context.Context)
 	}{
-		{"shell", shell}, {"key", key}, {"docs", docs}, {"chat", chats}, {"reload", reloads}, {"harms", harms}, {"injections", injections}, {"connect", connects}, {"models", shows}, {"needs", needs}, {"watches", watches}, {"lives", lives}, {"long", long},
+		{"shell", shell}, {"key", key}, {"others", others}, {"docs", docs}, {"chat", chats}, {"reload", reloads}, {"harms", harms}, {"injections", injections}, {"connect", connects}, {"models", shows}, {"needs", needs}, {"watches", watches}, {"lives", lives}, {"long", long},
 	} {
 		t.Run(tt.name, func(t *testing.T) { tt.try(t, browser) })
 	}
@@ -98,6 +99,31 @@ func key(t *testing.T, browser context.Context) {
 		if b.text(where+".includes('secret-of-the-test')") == "true" {
 			t.Errorf("the key is in %s", where)
 		}
+	}
+}
+
+// others: who has a key and is not the operator goes through all views, and nothing is asked that would be refused.
+func others(t *testing.T, browser context.Context) {
+	for _, isolation := range []string{"key", "none"} {
+		server := scripted(t, `{"raw": "Hello."}`, "--api-keys", "boss operator key-of-the-boss;ada user key-of-ada", "--cache-isolation", isolation)
+		b := open(t, browser)
+		b.size(1280, 800, false)
+		b.show(server.URL + "/docs") // which asks for no key
+		b.text("sessionStorage.setItem('hearth.key', 'key-of-ada')")
+		b.show(server.URL)
+		b.ask("hello")
+		b.answered()
+		b.click("#nav a[data-view=live]")
+		b.sees("your own requests")
+		b.wait("the request", "document.querySelectorAll('.latest details').length === 1")
+		b.wait("its own part of the tree, where there is one", "document.querySelector('section[aria-label=\"Stored prompts\"]').checkVisibility() === "+fmt.Sprint(isolation == "key"))
+		b.click("#nav a[data-view=models]")
+		b.wait("the model", "document.querySelector('.model h2')?.innerText === 'demo'")
+		if seen := b.text("[...document.querySelectorAll('.pull, .room, .model button')].filter(e => e.checkVisibility()).map(e => e.className)"); seen != "" {
+			t.Errorf("isolation %s: others may use %s", isolation, seen)
+		}
+		b.click("#nav a[data-view=connect]")
+		b.wait("the models", "document.querySelector('#connect-model option')?.value === 'demo'")
 	}
 }
 

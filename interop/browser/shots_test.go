@@ -59,7 +59,7 @@ func TestShots(t *testing.T) {
 	shelves := httptest.NewServer(shelf(target))
 	t.Cleanup(shelves.Close)
 	b.show(shelves.URL + "/#/models")
-	b.wait("the models", "document.querySelectorAll('.model .bar').length === 4")
+	b.wait("the models", "document.querySelectorAll('.model .shares').length === 4")
 	shot("models")
 	b.size(1200, 760, true)
 	shot("models-dark")

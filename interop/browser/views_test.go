@@ -80,7 +80,7 @@ func shows(t *testing.T, browser context.Context) {
 	b.size(1280, 800, false)
 	b.show(server.URL + "/#/models")
 	b.wait("the model", "document.querySelector('.model h2')?.innerText === 'demo' && document.querySelector('.model .badge.good')")
-	b.wait("the memory", "document.querySelector('.memory:not([hidden]) .legend li')")
+	b.wait("the memory", "document.querySelector('[aria-label=Memory]:not([hidden]) .series li')")
 	b.axe("models")
 	b.text(`(() => { globalThis.said = []; const e = document.querySelector('.pull [aria-live]');
 		new MutationObserver(() => said.push(e.innerText + ' ' + (e.querySelector('progress')?.value ?? ''))).observe(e, { childList: true, subtree: true, characterData: true, attributes: true }); })()`)
@@ -156,8 +156,8 @@ func needs(t *testing.T, browser context.Context) {
 		b.wait(want, fmt.Sprintf("[...document.querySelectorAll('.model')[%d]?.querySelectorAll('.small') ?? []].at(-1)?.textContent === %s", i, quote(want)))
 	}
 	// Each bar begins with what others have, and shows in its colour whether the rest is enough.
-	const drawn = "[...document.querySelectorAll('.model .bar')].map(bar => [...bar.querySelectorAll('rect')].map(r => r.getAttribute('class').trim() + ' ' + Math.round(r.getAttribute('width'))).join(', ')).join('; ')"
-	if got, want := b.text(drawn), "need 25, held 0, others 17; held 25, others 17, need 40; held 25, others 17, need tight 58; held 25, others 17, need over 58"; got != want {
+	const drawn = "[...document.querySelectorAll('.model .shares')].map(bar => [...bar.querySelectorAll('rect')].map(r => r.getAttribute('class').trim() + ' ' + Math.round(r.getAttribute('width') / 10)).join(', ')).join('; ')"
+	if got, want := b.text(drawn), "area need 25, area others 17; area held 25, area others 17, area need 40; area held 25, area others 17, area need tight 58; area held 25, area others 17, area need over 58"; got != want {
 		t.Errorf("drawn is\n%s, not\n%s", got, want)
 	}
 	b.axe("what models take")

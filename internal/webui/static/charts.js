@@ -1,6 +1,6 @@
 // Charts of the last minutes, and bars of parts. They are made of SVG elements, with words for those who do not see them, and
 // their colours and dashes are in the style sheet, by the class of each series.
-import { h, drawing } from './dom.js';
+import { h, bytes, drawing } from './dom.js';
 
 const height = 180, left = 48, right = 10, top = 24, bottom = 24;
 
@@ -138,16 +138,35 @@ const box = (x1, y1, x2, y2) => 'M' + fixed(x1) + ' ' + fixed(y1) + 'H' + fixed(
 export const swatch = (kind, look) => drawing('svg', { class: 'swatch ' + kind, viewBox: '0 0 20 10', 'aria-hidden': 'true' },
   kind === 'lines' ? drawing('path', { class: 'line ' + look, d: 'M1 5H19' }) : drawing('rect', { class: 'area ' + look, x: 1, y: 0, width: 18, height: 10, rx: 2 }));
 
-/** shares draws parts of a whole beside each other, [class, size] each; what is there at all is to be seen. */
-export function shares(parts, label) {
+/** shares draws parts of a whole beside each other, [class, size] each; without the whole they are all of it. What is there at all is to be seen, and what is more than the whole is cut. */
+export function shares(parts, { whole, label } = {}) {
   const width = 1000, least = 4;
-  const all = parts.reduce((sum, [, n]) => sum + Math.max(0, n), 0);
-  let x = 0;
-  const wide = parts.map(([, n]) => (n > 0 ? Math.max(least, n / all * width) : 0));
-  const scale = width / Math.max(1e-9, wide.reduce((a, b) => a + b, 0));
-  return drawing('svg', { class: 'shares', viewBox: '0 0 ' + width + ' 10', preserveAspectRatio: 'none', ...(label ? { role: 'img', 'aria-label': label } : { 'aria-hidden': 'true' }) }, ...parts.map(([look], i) => {
-    const rect = drawing('rect', { class: 'area ' + look, x, y: 0, width: wide[i] * scale, height: 10 });
-    x += wide[i] * scale;
+  whole ??= parts.reduce((sum, [, n]) => sum + Math.max(0, n), 0);
+  let x = 0, left = parts.filter(([, n]) => n > 0).length;
+  return drawing('svg', { class: 'shares', viewBox: '0 0 ' + width + ' 10', preserveAspectRatio: 'none', ...(label ? { role: 'img', 'aria-label': label } : { 'aria-hidden': 'true' }) }, ...parts.filter(([, n]) => n > 0).map(([look, n]) => {
+    const wide = Math.min(Math.max(least, n / whole * width), width - x - least * --left);
+    const rect = drawing('rect', { class: 'area ' + look, x, y: 0, width: wide, height: 10 });
+    x += wide;
     return rect;
   }));
+}
+
+/** Memory is a card that says where the memory is, to who may see it. */
+export class Memory {
+  constructor(heading) {
+    this.heading = heading;
+    this.node = h('section.card.chart', { 'aria-label': 'Memory', hidden: true });
+  }
+
+  /** show takes the memory of the server's status. */
+  show(m) {
+    this.node.hidden = !(m?.budget_bytes || m?.weights_bytes); // a script has none
+    if (this.node.hidden) return;
+    const parts = [['a', 'Weights', m.weights_bytes], ['c', 'Running requests', m.state_bytes], ['b', 'Prompt cache', m.cache_bytes], ['free', 'Free for requests and cache', Math.max(0, m.budget_bytes - m.state_bytes - m.cache_bytes)]];
+    const key = parts.map(([, , n]) => bytes(n)).join() + bytes(m.resident_bytes);
+    if (key === this.key) return;
+    this.key = key;
+    this.node.replaceChildren(h('div.row', {}, h(this.heading + '.grow', {}, 'Memory now'), h('span.muted.small', {}, bytes(m.resident_bytes) + ' resident, ' + bytes(m.peak_resident_bytes) + ' at most')),
+      shares(parts.map(([look, , n]) => [look, n])), h('ul.series', {}, ...parts.map(([look, text, n]) => h('li', {}, swatch('areas', look), h('span', {}, text), h('span.value', {}, bytes(n))))));
+  }
 }

@@ -284,7 +284,7 @@ class View {
       return shown.root;
     }
     shown = new Shown(m, {
-      resend: (of, text) => this.resend(of, text), again: (of) => this.again(of), goOn: (of) => this.goOn(of),
+      resend: (of, text) => this.say(of.parent, text, of.images), again: (of) => this.answer(of.parent), goOn: (of) => this.answer(of.parent, of),
       result: (of, at, text) => this.result(of, at, text), fork: (of) => this.fork(of), branch: (n) => this.branch(n),
     }, siblings);
     this.made.set(m.n, shown);
@@ -355,7 +355,11 @@ class View {
 
   async send() {
     const text = this.area.value;
-    if (!text.trim() && !this.images.length || anyAnswering(this.meta.id)) return;
+    if (!text.trim() && !this.images.length) return;
+    if (anyAnswering(this.meta.id)) {
+      say('An answer is being written. Stop it to send this, or wait for its end.');
+      return;
+    }
     const images = this.images;
     this.area.value = '';
     this.images = [];
@@ -381,13 +385,17 @@ class View {
     listSide();
   }
 
-  /** answer asks for what comes behind a message; into is an answer that goes on. */
-  answer(parent, into) {
+  /**
+   * answer asks for what comes behind a message; into is an answer that goes on. One that is being written in this conversation
+   * is stopped: who edits what was asked, or wants another answer, wants that one no more.
+   */
+  async answer(parent, into) {
     const tools = toolsOf(this.meta.settings.tools);
     if (!tools.ok) {
       say('The tools of this conversation are not a JSON list: see its settings.');
       return;
     }
+    for (let a; (a = anyAnswering(this.meta.id)); await a.ended) a.stop();
     const list = this.path(into ? into.n : parent);
     const model = this.picker.value || this.meta.settings.model || undefined;
     const m = into ?? this.add(parent, 'assistant', { model: model ?? '' });
@@ -408,21 +416,7 @@ class View {
     });
   }
 
-  resend(m, text) {
-    if (anyAnswering(this.meta.id)) return;
-    this.say(m.parent, text, m.images);
-  }
-
-  again(m) {
-    if (!anyAnswering(this.meta.id)) this.answer(m.parent);
-  }
-
-  goOn(m) {
-    if (!anyAnswering(this.meta.id)) this.answer(m.parent, m);
-  }
-
   async result(m, at, text) {
-    if (anyAnswering(this.meta.id)) return;
     m.calls[at].result = text;
     this.made.get(m.n)?.results();
     await store.keep(this.meta, [m]).catch((e) => say(words(e)));

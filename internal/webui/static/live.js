@@ -1,9 +1,9 @@
 // What the server does: figures of now, the requests that wait and run, the last hour, the latest requests and where their time
 // went, and what is stored of prompts. The server is asked once a second, and only as long as somebody looks.
 import { h, button, bytes, count, say, seconds } from './dom.js';
-import { Failure, call, getJSON, words } from './api.js';
+import { call, getJSON, words } from './api.js';
 import { History } from './history.js';
-import { Chart, shares, short, swatch } from './charts.js';
+import { Chart, Memory, short } from './charts.js';
 import { Latest } from './trace.js';
 import { Tree } from './tree.js';
 
@@ -35,7 +35,6 @@ class View {
   constructor(root, wanted) {
     this.stopped = new AbortController();
     this.history = new History();
-    this.none = new Set(); // what is not for this caller, or not there
     this.state = h('span');
     this.whose = h('p');
     this.problem = h('p.note.bad', { role: 'alert', hidden: true });
@@ -55,8 +54,8 @@ class View {
         this.draw();
       },
     }, text)));
-    this.memory = h('section.card.chart', { 'aria-label': 'Memory', hidden: true });
-    this.charts = h('section.part', { 'aria-label': 'The last hour', hidden: true }, h('div.row', {}, h('h2.grow', {}, 'The last hour'), spans), h('div.charts', {}, ...this.plots.map((p) => p.chart.node), this.memory));
+    this.memory = new Memory('h3');
+    this.charts = h('section.part', { 'aria-label': 'The last hour', hidden: true }, h('div.row', {}, h('h2.grow', {}, 'The last hour'), spans), h('div.charts', {}, ...this.plots.map((p) => p.chart.node), this.memory.node));
     this.latest = new Latest(wanted, this.stopped.signal);
     this.tree = new Tree();
     root.append(h('div.page.live', {}, h('div.page-head', {}, h('div.row', {}, h('h1.grow', {}, 'Live'), this.state), this.whose), this.problem,
@@ -86,9 +85,9 @@ class View {
       const began = status.total_requests_processed + '/' + status.num_running + '/' + status.num_waiting;
       const moves = began !== this.began || status.num_running > 0; // else nothing new has happened
       await Promise.all([
-        this.may('history', () => this.history.ask(options)),
-        moves && this.may('requests', async () => this.latest.show((await getJSON('/v1/requests', options)).requests)),
-        began !== this.began && this.may('tree', async () => this.tree.show(await getJSON('/v1/cache/tree?most=' + Tree.most, options))),
+        this.operator && this.history.ask(options),
+        moves && getJSON('/v1/requests', options).then(({ requests }) => this.latest.show(requests)),
+        began !== this.began && (this.operator || status.cache.entries !== undefined) && getJSON('/v1/cache/tree?most=' + Tree.most, options).then((tree) => this.tree.show(tree)),
       ]);
       this.began = began;
       this.draw(status);
@@ -102,23 +101,13 @@ class View {
     if (!this.stopped.signal.aborted && !document.hidden) this.timer = setTimeout(() => this.look(), often);
   }
 
-  /** may does something, but not again where it is not for this caller. */
-  async may(what, act) {
-    if (this.none.has(what)) return;
-    try {
-      await act();
-    } catch (e) {
-      if (!(e instanceof Failure) || ![403, 404].includes(e.status)) throw e;
-      this.none.add(what);
-    }
-  }
-
   showStatus(s) {
     if (s.uptime_s < this.uptime) { // another one has begun
       this.history.forget();
       this.began = null;
     }
     this.uptime = s.uptime_s;
+    this.operator = s.operator; // others have their own requests, and their own part of the tree where there are such parts
     const look = { running: '.good', stuck: '.bad' }[s.status] ?? '.warn';
     this.state.replaceChildren(h('span.row.small', {}, h('strong', {}, s.model), h('span.badge' + look, {}, s.status), h('span.muted', {}, 'up ' + seconds(s.uptime_s))));
     this.set('running', count(s.num_running));
@@ -137,7 +126,7 @@ class View {
       this.rows.get(id).node.remove();
       this.rows.delete(id);
     }
-    this.showMemory(s.memory);
+    this.memory.show(s.memory);
   }
 
   set(key, text) {
@@ -145,30 +134,17 @@ class View {
   }
 
   draw(status) {
-    const whole = !this.none.has('history');
-    this.charts.hidden = !whole;
-    for (const key of ['prompt', 'batch']) this.figures[key].node.hidden = !whole;
+    this.charts.hidden = !this.operator;
+    for (const key of ['prompt', 'batch']) this.figures[key].node.hidden = !this.operator;
     if (status) {
-      this.whose.textContent = whole ? 'What the server does, for all who call it.' : 'What the server does for you: all that is here is of your own requests. The operator\u2019s key shows those of all.';
-      if (!whole) this.set('output', short((status.requests ?? []).reduce((sum, r) => sum + r.tokens_per_second, 0)));
+      this.whose.textContent = this.operator ? 'What the server does, for all who call it.' : 'What the server does for you: all that is here is of your own requests. The operator\u2019s key shows those of all.';
+      if (!this.operator) this.set('output', short((status.requests ?? []).reduce((sum, r) => sum + r.tokens_per_second, 0)));
     }
-    if (!whole || !this.history.end) return;
+    if (!this.operator || !this.history.end) return;
     this.set('output', short(this.history.mean('output_tokens', recent)));
     this.set('prompt', short(this.history.mean('prompt_tokens', recent)));
     this.set('batch', short(this.history.mean('batch', recent)));
     for (const { columns, chart } of this.plots) chart.draw(this.history.steps(columns, this.span, this.span / (chart.counts ? 60 : 150), chart.counts), this.span);
-  }
-
-  /** showMemory shows where the memory is, to who may see it. */
-  showMemory(m) {
-    this.memory.hidden = !(m?.budget_bytes || m?.weights_bytes); // a script has none
-    if (this.memory.hidden) return;
-    const parts = [['a', 'Weights', m.weights_bytes], ['c', 'Running requests', m.state_bytes], ['b', 'Prompt cache', m.cache_bytes], ['free', 'Free for requests and cache', Math.max(0, m.budget_bytes - m.state_bytes - m.cache_bytes)]];
-    const key = parts.map(([, , n]) => bytes(n)).join() + bytes(m.resident_bytes);
-    if (key === this.memoryKey) return;
-    this.memoryKey = key;
-    this.memory.replaceChildren(h('div.row', {}, h('h3.grow', {}, 'Memory now'), h('span.muted.small', {}, bytes(m.resident_bytes) + ' resident, ' + bytes(m.peak_resident_bytes) + ' at most')),
-      shares(parts.map(([look, , n]) => [look, n])), h('ul.series', {}, ...parts.map(([look, text, n]) => h('li', {}, swatch('areas', look), h('span', {}, text), h('span.value', {}, bytes(n))))));
   }
 }
 

@@ -42,19 +42,21 @@ export class Shown {
 
   edit() {
     const m = this.message;
-    const area = h('textarea.input', { 'aria-label': 'Your message', rows: Math.min(12, m.text.split('\n').length + 1) });
+    const area = h('textarea.input', { 'aria-label': 'Your message', rows: Math.min(12, m.text.split('\n').length + 1), required: !m.images.length });
     area.value = m.text;
-    this.root.replaceChildren(h('form.edit', {
+    const form = h('form.edit', {
       submit: (e) => {
         e.preventDefault();
+        this.fill();
         this.does.resend(m, area.value);
       },
       keydown: (e) => {
         if (e.key === 'Escape') this.fill();
-        if (e.key === 'Enter' && (e.ctrlKey || e.metaKey)) this.does.resend(m, area.value);
+        if (e.key === 'Enter' && (e.ctrlKey || e.metaKey)) form.requestSubmit();
       },
     }, area, h('div.row', {}, h('button.button.primary.tiny', { type: 'submit' }, 'Send'), button('Cancel', null, () => this.fill(), 'button tiny'),
-      h('span.hint', {}, 'The old text stays as a branch of its own.'))));
+      h('span.hint', {}, 'The old text stays as a branch of its own.')));
+    this.root.replaceChildren(form);
     area.focus();
   }
 

@@ -1,6 +1,7 @@
 // The models: what is loaded and on the disk, loading and unloading, fetching others, and the memory that they share.
-import { h, icon, drawing, button, say, bytes, count } from './dom.js';
+import { h, icon, button, say, bytes, count } from './dom.js';
 import { Failure, events, getJSON, manage, words } from './api.js';
+import { Memory, shares, swatch } from './charts.js';
 
 export const name = 'models', label = 'Models';
 const picture = 'models';
@@ -21,10 +22,10 @@ class View {
     this.list = h('div.model-list');
     this.room = h('div.room.row', { hidden: true });
     this.fillRoom();
-    this.memory = h('section.card.memory', { 'aria-label': 'Memory', hidden: true });
+    this.memory = new Memory('h2');
     this.fetch = h('section.card.pull', { 'aria-label': 'Fetch a model', hidden: true });
     this.rows = '';
-    root.append(h('div.page', {}, h('div.page-head', {}, h('h1', {}, 'Models'), h('p', {}, 'What this server answers with. A request for a model on the disk loads it.')), this.memory, this.room, this.list, this.fetch));
+    root.append(h('div.page', {}, h('div.page-head', {}, h('h1', {}, 'Models'), h('p', {}, 'What this server answers with. A request for a model on the disk loads it.')), this.memory.node, this.room, this.list, this.fetch));
     this.fillFetch();
     this.timer = setInterval(() => { if (!document.hidden) this.look(); }, often);
     this.look();
@@ -36,19 +37,24 @@ class View {
   }
 
   async look() {
-    let models, memory, may = true;
+    let status, models, memory;
     try {
-      ({ models, memory } = await (await manage('/hearth/models?context=' + context)).json());
-    } catch (e) {
-      may = false;
-      if (!(e instanceof Failure) || ![401, 403, 404].includes(e.status)) return this.fail(e);
-      try { // who may not manage them sees those that may be used
-        models = (await getJSON('/v1/models')).data.map((m) => ({ id: m.id, kind: m.kind, status: m.state, context: m.context_length, sees: m.capabilities?.includes('vision') }));
-      } catch (e2) {
-        return this.fail(e2);
+      status = await getJSON('/v1/status');
+      if (status.operator && !this.refused) {
+        try {
+          ({ models, memory } = await (await manage('/hearth/models?context=' + context)).json());
+        } catch (e) {
+          if (e.status !== 401) throw e;
+          this.refused = true; // the server does not know the name by which this page came, and gave it no cookie
+        }
       }
+      // Who may not manage them sees those that may be used.
+      models ??= (await getJSON('/v1/models')).data.map((m) => ({ id: m.id, kind: m.kind, status: m.state, context: m.context_length, sees: m.capabilities?.includes('vision') }));
+    } catch (e) {
+      return this.fail(e);
     }
     if (this.closed) return;
+    const may = status.operator && !this.refused;
     this.fetch.hidden = !may;
     this.room.hidden = !memory;
     const hundredths = memory && [memory.held_bytes, memory.free_bytes].map((n) => Math.round(n / memory.capacity_bytes * 100)); // what changes all the time
@@ -59,7 +65,7 @@ class View {
       this.list.replaceChildren(...models.map((m) => this.row(m, may, memory)));
       if (!models.length) this.list.append(h('div.empty', {}, icon('models'), h('h2', {}, 'No model yet'), h('p', {}, 'Fetch one below, or start the server with one: hearth serve MODEL.')));
     }
-    this.lookMemory();
+    this.memory.show(status.memory);
   }
 
   fail(e) {
@@ -76,7 +82,7 @@ class View {
     } }, ...contexts.map(([value, text]) => h('option', { value, selected: value === context }, text)));
     this.free = h('span.muted.small');
     this.room.append(h('div.field', {}, h('label', { for: 'context' }, 'Memory with a context of'), choice),
-      h('div', {}, h('ul.legend', {}, ...[['held', 'Loaded models'], ['others', 'Other programs'], ['need', 'This one']].map(([kind, text]) => h('li', {}, h('i.' + kind), text))), this.free));
+      h('div', {}, h('ul.series', {}, ...[['held', 'Loaded models'], ['others', 'Other programs'], ['need', 'This one']].map(([look, text]) => h('li', {}, swatch('areas', look), h('span', {}, text)))), this.free));
   }
 
   row(m, may, memory) {
@@ -108,24 +114,6 @@ class View {
     may && m.status === 'loaded' && !m.pinned ? act('Unload', '/hearth/models/unload') : null,
     may && m.state === 'half-downloaded' ? button('Fetch the rest', null, () => this.pull(m.id), 'button tiny') : null,
     usable ? h('a.button.tiny', { href: '#/connect', 'aria-label': 'Connect to ' + m.id }, 'Connect') : null);
-  }
-
-  /** lookMemory shows where the memory is, to who may see it. */
-  async lookMemory() {
-    let memory;
-    try {
-      ({ memory } = await getJSON('/v1/status', { quiet: true }));
-    } catch { /* nothing is shown */ }
-    this.memory.hidden = !(memory?.budget_bytes || memory?.weights_bytes); // a script has none
-    if (this.memory.hidden) return;
-    const parts = [['weights', 'Weights', memory.weights_bytes], ['state', 'Running requests', memory.state_bytes], ['cache', 'Prompt cache', memory.cache_bytes], ['free', 'Free for requests and cache', Math.max(0, memory.budget_bytes - memory.state_bytes - memory.cache_bytes)]].filter(([, , n]) => n > 0);
-    const all = parts.reduce((sum, [, , n]) => sum + n, 0);
-    const key = parts.join() + memory.resident_bytes;
-    if (key === this.memoryKey) return;
-    this.memoryKey = key;
-    this.memory.replaceChildren(h('div.row', {}, h('h2.grow', {}, 'Memory'), h('span.muted.small', {}, bytes(memory.resident_bytes) + ' resident now, ' + bytes(memory.peak_resident_bytes) + ' at most')),
-      bar(parts.map(([kind, , n]) => [kind, n / all])),
-      h('ul.legend', {}, ...parts.map(([kind, text, n]) => h('li', {}, h('i.' + kind), text + ' ', h('span.muted', {}, bytes(n))))));
   }
 
   fillFetch() {
@@ -183,23 +171,11 @@ function stateOf(m) {
 
 /** share shows what a model has of the memory that there is, or would take of it. */
 function share(m, all) {
-  const taken = all.capacity_bytes - all.free_bytes;
-  if (m.held_bytes) return [bar([['need', m.held_bytes / all.capacity_bytes], ['held', (all.held_bytes - m.held_bytes) / all.capacity_bytes], ['others', Math.max(0, taken - all.held_bytes) / all.capacity_bytes]]),
-    h('p.muted.small', {}, 'It has ' + bytes(m.held_bytes) + ' of memory.')];
+  const others = all.capacity_bytes - all.free_bytes - all.held_bytes;
+  if (m.held_bytes) return [shares([['need', m.held_bytes], ['held', all.held_bytes - m.held_bytes], ['others', others]], { whole: all.capacity_bytes }), h('p.muted.small', {}, 'It has ' + bytes(m.held_bytes) + ' of memory.')];
   const need = m.memory;
   if (!need) return [];
   const [look, verdict] = !need.fits ? ['over', 'more than the ' + bytes(all.capacity_bytes) + ' that models may have'] : need.beside ? ['', 'fits'] : ['tight', 'fits when others have gone'];
-  return [bar([['held', all.held_bytes / all.capacity_bytes], ['others', Math.max(0, taken - all.held_bytes) / all.capacity_bytes], ['need ' + look, need.bytes / all.capacity_bytes]]),
+  return [shares([['held', all.held_bytes], ['others', others], ['need ' + look, need.bytes]], { whole: all.capacity_bytes }),
     h('p.small.verdict' + (look && '.' + look), {}, bytes(need.bytes) + (need.context ? ' with ' + count(need.context) + ' tokens of context' : '') + ': ' + verdict + (need.low_memory ? ', with its weights left in their files' : ''))];
-}
-
-/** bar draws shares of a whole beside each other, and of what is more than the whole as much as there is place for. */
-function bar(parts) {
-  let x = 0;
-  return drawing('svg', { viewBox: '0 0 100 4', preserveAspectRatio: 'none', class: 'bar', 'aria-hidden': 'true' }, ...parts.map(([kind, share]) => {
-    const width = Math.max(0, Math.min(share * 100, 100 - x));
-    const rect = drawing('rect', { x, y: 0, width, height: 4, class: kind });
-    x += width;
-    return rect;
-  }));
 }

@@ -139,7 +139,7 @@ function trace(r) {
   if (rest > Math.max(.005, r.wall_s / 50)) parts.push({ text: 'Rest', look: 'free', s: rest, what: 'between these, and until the client had it all' });
   return [
     h('div', {}, h('h3', {}, ended(r) ? 'Why did this take ' + seconds(r.wall_s) + '?' : 'What it does'), ...why(r).map((text) => h('p.why', {}, text))),
-    h('div.phases', {}, shares(parts.map((p) => [p.look, p.s]), parts.filter((p) => p.s > 0).map((p) => p.text + ' ' + seconds(p.s)).join(', ')),
+    h('div.phases', {}, shares(parts.map((p) => [p.look, p.s]), { label: parts.filter((p) => p.s > 0).map((p) => p.text + ' ' + seconds(p.s)).join(', ') }),
       h('ol', {}, ...parts.map((p) => h('li', {}, swatch('areas', p.look), h('strong', {}, p.text), h('span.figures-same', {}, seconds(p.s)), h('span.muted', {}, p.what))))),
     parting(r.parting),
     h('p.muted.small', {}, [r.request_id, r.model, r.api, r.session ? 'session ' + r.session : '', r.finish ? 'finish: ' + r.finish : ''].filter(Boolean).join(' · ')),
