@@ -74,6 +74,33 @@ func TestLiveView(t *testing.T) {
 	}
 }
 
+// What a request has behind it is in its trace while it runs.
+func TestTraceWhileItRuns(t *testing.T) {
+	url := serveDemo(t, func(*config.Config) {})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		request(t, "POST", url+"/v1/chat/completions", fmt.Sprintf(`{"max_tokens":100000,"min_tokens":100000,"messages":[{"role":"user","content":%q}]}`, strings.Repeat("Count the sheep. ", 40)))
+	}()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		var all server.Traces
+		_, b := request(t, "GET", url+"/v1/requests", "")
+		exactly(t, b, &all)
+		if len(all.Requests) == 1 && all.Requests[0].State == "generation" {
+			p := all.Requests[0].Phases
+			if sum := p.Load + p.Tokenize + p.Queue + p.Match + p.Prefill + p.Decode; p.Load == 0 || p.Tokenize == 0 || p.Match == 0 || p.Prefill == 0 || sum > all.Requests[0].Wall {
+				t.Errorf("%s", b)
+			}
+			request(t, "DELETE", url+"/v1/requests/"+all.Requests[0].ID, "")
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("it does not run: %s", b)
+		}
+	}
+	<-ended
+}
+
 // The tree shows each key its own part, with the first words of what it has said, and the operator all of it, with nobody's
 // words; without keys everybody is one party.
 func TestCacheTreeOfKeys(t *testing.T) {

@@ -87,6 +87,7 @@ func traces(live []catalog.Live, now time.Time) (out []server.Trace) {
 		for at++; at < len(live) && live[at].Request == l.Request && l.Request != ""; at++ {
 		}
 		t := server.Trace{ID: r.ID, Model: r.Model, State: r.Phase, Prompt: l.Prompt, Cached: r.Cached, Disk: l.Disk, Output: r.Generated, HitType: r.HitType, PerSecond: r.TokensPerSec, TTFT: r.TTFT}
+		t.Phases.Tokenize = l.Made.Seconds()
 		t.Phases.Queue, t.Phases.Match = until(l.Submitted, l.Started)-l.Matched.Seconds(), l.Matched.Seconds()
 		if !l.Started.IsZero() {
 			t.Common, t.Phases.Prefill = l.Longer, until(l.Started, l.First)

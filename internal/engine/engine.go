@@ -306,12 +306,13 @@ type Prompt struct {
 	// from a step, and Config.Trace is called at the end of it.
 	Watch func(step bool)
 
-	Request    string  // names it in Live
-	Background bool    // others go first
-	Salt       kv.Salt // prompts under different salts do not find each other's beginnings
-	Session    uint64  // prompts of one conversation or agent, for eviction; 0: none
-	Party      uint64  // prompts of one client, which may learn where they part from each other, see Usage.Own; 0: none
-	Marked     bool    // the client asked for it to be cached: evicted later
+	Request    string        // names it in Live
+	Made       time.Duration // what it took to make this of a text, told there
+	Background bool          // others go first
+	Salt       kv.Salt       // prompts under different salts do not find each other's beginnings
+	Session    uint64        // prompts of one conversation or agent, for eviction; 0: none
+	Party      uint64        // prompts of one client, which may learn where they part from each other, see Usage.Own; 0: none
+	Marked     bool          // the client asked for it to be cached: evicted later
 
 	// Marks are numbers of tokens, ascending, after which other prompts are likely to go on differently, such as ends of
 	// messages. Snapshots of recurrent state are taken there.
@@ -354,7 +355,7 @@ func (e *Engine) Submit(ctx context.Context, p Prompt) (*Stream, error) {
 	q := &sequence{
 		Seq: sched.Seq{Prompt: len(p.Tokens), Max: p.MaxTokens, Client: p.Client, Background: p.Background, Marks: slices.Clone(p.Marks),
 			Owner: kv.Owner{Session: p.Session, Party: p.Party, Marked: p.Marked}, Key: key(p.Tokens, p.MaxTokens, &p.Salt)},
-		request: p.Request, salt: p.Salt,
+		request: p.Request, made: p.Made, salt: p.Salt,
 		tokens: append([]int32(nil), p.Tokens...), stop: append([]int32(nil), p.StopIDs...),
 		sampler: sample.New(p.Sampling, p.Tokens), top: p.Logprobs, constraints: p.Constraints, tells: p.Told, watch: p.Watch,
 		mask: slices.Clone(p.Mask), images: images, prediction: p.Prediction,

@@ -13,7 +13,8 @@ import (
 
 // Live is a sequence that waits or runs.
 type Live struct {
-	Request string // Prompt.Request
+	Request string        // Prompt.Request
+	Made    time.Duration // Prompt.Made
 	Usage
 	Max int // tokens it may generate
 }
@@ -25,7 +26,7 @@ func (e *Engine) Live() []Live {
 	e.mu.Unlock()
 	out := make([]Live, len(list))
 	for i, q := range list {
-		out[i] = Live{Request: q.request, Usage: q.stream.Usage(), Max: q.Max}
+		out[i] = Live{Request: q.request, Made: q.made, Usage: q.stream.Usage(), Max: q.Max}
 	}
 	return out
 }

@@ -17,7 +17,8 @@ import (
 type sequence struct {
 	sched.Seq
 	stream      *Stream
-	request     string // see Prompt
+	request     string        // see Prompt
+	made        time.Duration // likewise
 	salt        kv.Salt
 	tokens      []int32 // prompt and generated; the last Unscored ones have not been given to the stream
 	images      []placed

@@ -337,7 +337,7 @@ func (g *Generator) submit(ctx context.Context, r *chat.Request, p *prompt, imag
 
 // enginePrompt is a prompt as the engine takes it, without what constrains the reply.
 func (g *Generator) enginePrompt(r *chat.Request, p *prompt) engine.Prompt {
-	ep := engine.Prompt{Tokens: p.tokens, MaxTokens: g.maxTokens(r, p), StopIDs: p.stopIDs, Logprobs: -1, Marks: p.marks(),
+	ep := engine.Prompt{Tokens: p.tokens, Made: p.encoded.took, MaxTokens: g.maxTokens(r, p), StopIDs: p.stopIDs, Logprobs: -1, Marks: p.marks(),
 		Sampling: params(&g.cfg.Generation, &g.cfg.Defaults, &r.Sampling)}
 	if r.Logprobs {
 		ep.Logprobs = r.TopLogprobs

@@ -31,6 +31,7 @@ type stream struct {
 	ctx     context.Context
 	unwatch func() bool
 	request string
+	made    time.Duration
 	client  uint64
 	max     int
 	began   bool // its first step has; under Engine.mu
@@ -80,7 +81,7 @@ func (e *Engine) submit(ctx context.Context, s *session, p *engine.Prompt) (*eng
 	if p.MaxTokens > 0 {
 		room = min(room, p.MaxTokens)
 	}
-	q := &stream{hooks: engine.Prompt{Constrain: p.Constrain, Draft: p.Draft}, ctx: ctx, request: p.Request, client: p.Client, max: room, images: p.Images}
+	q := &stream{hooks: engine.Prompt{Constrain: p.Constrain, Draft: p.Draft}, ctx: ctx, request: p.Request, made: p.Made, client: p.Client, max: room, images: p.Images}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.session != s {
@@ -282,7 +283,7 @@ func (e *Engine) Live() []engine.Live {
 	e.mu.Unlock()
 	out := make([]engine.Live, len(list))
 	for i, q := range list {
-		out[i] = engine.Live{Request: q.request, Usage: q.stream.Usage(), Max: q.max}
+		out[i] = engine.Live{Request: q.request, Made: q.made, Usage: q.stream.Usage(), Max: q.max}
 	}
 	return out
 }

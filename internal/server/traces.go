@@ -175,6 +175,7 @@ func (x *running) trace(id string, live *Trace, now time.Time) Trace {
 	} else if x.info.Advanced() > before {
 		t.State = "generation"
 	}
+	t.Phases.Load = x.info.Loaded(now).Seconds()
 	t.ID, t.API, t.Session, t.Began, t.Wall = id, x.api, x.session, unix(x.began), now.Sub(x.began).Seconds()
 	return t
 }

@@ -137,6 +137,61 @@ func TestTraces(t *testing.T) {
 	}
 }
 
+// loading is a model that is there when it is told.
+type loading struct {
+	*wiretest.Generator
+	told chan struct{}
+}
+
+func (l loading) Open(ctx context.Context, name string) (chat.Generator, error) {
+	<-l.told
+	return l.Generator.Open(ctx, name)
+}
+
+// While a request waits for its model its trace says for how long, and goes on saying so when it runs.
+func TestTraceOfLoad(t *testing.T) {
+	runs, ended := make(chan struct{}), make(chan struct{})
+	gen := wiretest.New()
+	gen.Script = func(*chat.Request) ([]wiretest.Step, error) {
+		steps := wiretest.Hello(1)
+		steps[1].Before = func(context.Context) { close(runs); <-ended }
+		return steps, nil
+	}
+	o, f, told := options(), &figures{}, make(chan struct{})
+	o.Models, o.Monitor = loading{gen, told}, f
+	s := New(o)
+	replied := make(chan struct{})
+	go func() { do(s, "POST", "/v1/messages", messages); close(replied) }()
+	until := func(what string, good func(x *Trace) bool) Trace {
+		t.Helper()
+		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+			var x Traces
+			if w := do(s, "GET", "/v1/requests", ""); json.Unmarshal(w.Body.Bytes(), &x) != nil {
+				t.Fatal(w.Body)
+			}
+			if len(x.Requests) == 1 && good(&x.Requests[0]) {
+				return x.Requests[0]
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: %+v", what, x)
+			}
+		}
+	}
+	first := until("it loads", func(x *Trace) bool { return x.Phases.Load > 0 && x.State == "queued" })
+	later := until("it loads on", func(x *Trace) bool { return x.Phases.Load > first.Phases.Load })
+	close(told)
+	<-runs
+	f.live = []Trace{{ID: first.ID, State: "generation", Phases: Phases{Tokenize: 0.5}}}
+	running := until("it runs", func(x *Trace) bool { return x.State == "generation" && x.Phases.Tokenize == 0.5 })
+	close(ended)
+	<-replied
+	f.live = nil
+	done := until("it is done", func(x *Trace) bool { return x.State == "done" })
+	if running.Phases.Load < later.Phases.Load || running.Phases.Load != done.Phases.Load || running.Phases.Load > running.Wall {
+		t.Errorf("it loaded for %v, then %v, then %v", later.Phases.Load, running.Phases.Load, done.Phases.Load)
+	}
+}
+
 // The latest requests are remembered and no more, in the order in which they came.
 func TestTracesWrap(t *testing.T) {
 	q := requests{}

@@ -225,9 +225,9 @@ func (o Options) feed(ctx context.Context, req *chat.Request, enc Encoder, yield
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	info.Model = req.Model
-	began := time.Now()
+	began, loaded := time.Now(), info.Loading()
 	gen, err := o.Models.Open(chat.WithKeepAlive(ctx, req.KeepAlive), req.Model)
-	info.Load = time.Since(began)
+	loaded()
 	if err != nil {
 		return asError(ctx, err)
 	}

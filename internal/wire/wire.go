@@ -154,7 +154,7 @@ type Info struct {
 	Served    string        // id of the model that answers, "" until it is open
 	Usage     *chat.Usage   // nil until known
 	Began     time.Time     // when the call came; zero: not known
-	Load      time.Duration // until its model was there
+	Load      time.Duration // until its model was there, see Loading
 	Prompt    time.Duration // from there until its prompt was made and queued
 	First     time.Time     // the first event after EventStart; zero until then
 	ToolCalls int
@@ -163,6 +163,7 @@ type Info struct {
 	Session   string      // see Identify; "" not known
 
 	steps atomic.Int64 // see Advance
+	loads atomic.Int64 // see Loading: when that began, Unix time in nanoseconds; then what it took, negative
 	timed atomic.Int64 // see BeginTimed
 
 	// Client is who asks, set by the server before the protocol sees the call.
@@ -175,6 +176,25 @@ func (i *Info) Advance() { i.steps.Add(1) }
 
 // Advanced is how often it has.
 func (i *Info) Advanced() int64 { return i.steps.Load() }
+
+// Loading tells that the call waits for its model from now on, until the function is called that it gives: that sets Load.
+func (i *Info) Loading() (loaded func()) {
+	began := time.Now()
+	i.loads.Store(began.UnixNano())
+	return func() {
+		i.Load = time.Since(began)
+		i.loads.Store(-int64(i.Load))
+	}
+}
+
+// Loaded is how long it has waited for its model until now, for others than who answers the call.
+func (i *Info) Loaded(now time.Time) time.Duration {
+	n := i.loads.Load()
+	if n > 0 {
+		return now.Sub(time.Unix(0, n))
+	}
+	return time.Duration(-n)
+}
 
 // BeginTimed tells that the call waits for something that has a time limit of its own, until EndTimed.
 func (i *Info) BeginTimed() { i.timed.Add(1) }
