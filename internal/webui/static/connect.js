@@ -1,5 +1,5 @@
 // How other programs use this server, with its address, a key and a model filled in, and a request that tries them.
-import { h, button, codeBlock, copyButton } from './dom.js';
+import { h, button, codeBlock, copyButton, count } from './dom.js';
 import { call, currentKey, getJSON, words } from './api.js';
 import { clients } from './clients.js';
 
@@ -11,25 +11,32 @@ const hidden = '••••••••';
 
 export function open(root, [chosen = '']) {
   const client = clients.find((c) => c.id === chosen) ?? clients[0];
-  const at = { url: location.origin, key: currentKey() || 'any', model: 'local', context: 32768 };
+  const at = { url: location.origin, key: currentKey() || 'any', model: 'local', context: 32768, sees: false };
+  let known = true; // whether the context is the model's own
   let models = [];
   const picker = h('select.input', { id: 'connect-model', change: () => choose(picker.value) });
   const blocks = h('div.blocks');
+  const room = h('p.note', { hidden: true });
   const said = h('div.said', { 'aria-live': 'polite' });
 
   const choose = (id) => {
     const m = models.find((x) => x.id === id);
     at.model = m?.id ?? 'local';
     at.context = m?.context_length ?? 32768;
+    at.sees = m?.modality === 'text+image';
+    known = !m || !!m.context_length;
     draw();
   };
   const draw = () => {
-    blocks.replaceChildren(...client.blocks(at).map(([title, language, text]) => {
-      const shown = currentKey() ? text.replaceAll(currentKey(), hidden) : text; // what is copied has it
+    const shown = client.blocks({ ...at, key: currentKey() ? hidden : at.key }); // what is copied has the key
+    blocks.replaceChildren(...client.blocks(at).map(([title, language, text], i) => {
       const { node, code } = codeBlock(title || language, title || client.name, () => text);
-      code.textContent = shown;
+      code.textContent = shown[i][2];
       return node;
     }));
+    room.textContent = !known ? `How long its context is shows when the model is loaded. Until then ${count(at.context)} tokens stand here.`
+      : client.prompt * 1.25 > at.context ? `${client.name} has a prompt of some ${count(client.prompt)} tokens before a word of yours. With this context of ${count(at.context)} it does not get far: serve a model with a longer one, or set --context-length.` : '';
+    room.hidden = !room.textContent;
   };
   const test = button('Test it', 'connect', async () => {
     said.replaceChildren(h('p.note', {}, 'Asking …'));
@@ -50,7 +57,7 @@ export function open(root, [chosen = '']) {
     h('div.card.connect-bar', {}, h('div.field', {}, h('span.label', {}, 'Address'), h('div.row', {}, h('code.address', {}, at.url), copyButton(() => at.url))),
       h('div.field.grow', {}, h('label', { for: 'connect-model' }, 'Model'), picker),
       h('div.field', {}, h('span.label', {}, 'Key'), h('span.muted', {}, currentKey() ? hidden : 'any will do')), test),
-    said, list, h('section', { 'aria-label': client.name }, h('h2', {}, client.name), h('p.muted', {}, client.about), blocks)));
+    said, list, h('section', { 'aria-label': client.name }, h('h2', {}, client.name), h('p.muted', {}, client.about), room, blocks)));
   draw();
   getJSON('/v1/models').then(({ data }) => {
     models = data.filter((m) => m.kind === 'chat' || !m.kind);
