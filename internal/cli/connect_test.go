@@ -126,7 +126,7 @@ func decode(t *testing.T, text []byte, into any) {
 	}
 }
 
-// programs makes a folder of programs that write what they are given: arguments, then the environment, each with a zero behind it.
+// programs makes a folder of programs that write what they are given, arguments and environment, each with a zero behind it.
 func programs(t *testing.T) (folder string) {
 	t.Helper()
 	folder = t.TempDir()

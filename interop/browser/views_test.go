@@ -32,7 +32,7 @@ func connects(t *testing.T, browser context.Context) {
 	b.expects("401")
 	b.show(server.URL + "/#/connect")
 	b.sees("This server wants a key")
-	b.text("document.getElementById('key').value = "+quote(key))
+	b.text("document.getElementById('key').value = " + quote(key))
 	b.press("Continue")
 	b.wait("the models", "document.querySelector('#connect-model option')?.value === 'demo'")
 	b.text(`Object.defineProperty(navigator, 'clipboard', { value: { writeText: (t) => { globalThis.copied = t; return Promise.resolve(); } } })`)
