@@ -43,11 +43,15 @@ func (s *serving) introduce() {
 	fmt.Fprintf(w, "auth: %s\n", s.auth())
 }
 
-// suggest prints a request to try, once the model is known to work.
+// suggest prints where the page is, unless it is where no browser goes, and a request to try, once the model is known to work.
 func (s *serving) suggest() {
 	kind := s.models.Main().Model().Kind
 	if kind == chat.Completes {
 		fmt.Fprintln(s.stdout, "base:  "+baseModel+"; chat requests are answered 400 ("+makeChat+")")
+	}
+	var at state
+	if s.sockets.describe(&at); !strings.HasPrefix(at.URL, unixPrefix) {
+		fmt.Fprintf(s.stdout, "page:  %s in a browser: chat, what the server does, models, and what other programs are told\n", at.URL)
 	}
 	fmt.Fprintf(s.stdout, "try:   %s\n", s.curl(kind))
 }

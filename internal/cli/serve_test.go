@@ -125,7 +125,7 @@ const hello = `{"max_tokens": 100, "messages": [{"role": "user", "content": "Hel
 
 func TestServeDemo(t *testing.T) {
 	p := start(t, nil)
-	for _, want := range []string{"listening on http://127.0.0.1:", "model: demo, a tiny demo", "hearth serve ", "auth: none", "try:   curl " + p.url + "/v1/messages"} {
+	for _, want := range []string{"listening on http://127.0.0.1:", "model: demo, a tiny demo", "hearth serve ", "auth: none", "page:  " + p.url + " in a browser", "try:   curl " + p.url + "/v1/messages"} {
 		if !strings.Contains(p.stdout(), want) {
 			t.Errorf("stdout does not say %q:\n%s", want, p.stdout())
 		}

@@ -45,7 +45,7 @@ func chats(t *testing.T, browser context.Context) {
 	b.show(server.URL)
 	b.sees("What shall we talk about?")
 	b.axe("no message")
-	b.ask("hello")
+	b.press("Write a haiku about a fireplace.")
 	b.answered()
 	b.wait("the Markdown", "document.querySelector('.prose h1') && document.querySelector('.prose table') && document.querySelector('.prose ol')")
 	const last = "[...document.querySelectorAll('.message.assistant')].at(-1)"
@@ -102,7 +102,8 @@ func chats(t *testing.T, browser context.Context) {
 	b.press("The branch before")
 	b.sees("The first answer.")
 	b.press("Edit")
-	b.act("the old text", "document.querySelector('.edit')", "e.querySelector('textarea').value = 'again, edited', e.querySelector('.primary').click()")
+	b.act("the old text", "document.querySelector('.edit')", "e.querySelector('textarea').value = 'again, edited'")
+	b.key(".edit textarea", "Enter")
 	b.wait("the edited branch", "document.body.innerText.includes('again, edited') && [...document.querySelectorAll('.branches')].filter(e => e.checkVisibility() && e.innerText.includes('2/2')).length > 0")
 
 	b.ask("broken")
@@ -118,7 +119,8 @@ func chats(t *testing.T, browser context.Context) {
 	b.press("Settings of this conversation")
 	b.text(`(() => { const e = document.getElementById('set-tools'); e.value = '[{"type":"function","function":{"name":"get_weather","parameters":{"type":"object","properties":{"city":{"type":"string"}}}}}]'; e.dispatchEvent(new Event('input')); })()`)
 	b.axe("settings")
-	b.press("Close")
+	b.key(".settings textarea", "Escape")
+	b.wait("the end of the settings", "!document.querySelector('.settings') && document.activeElement.title === 'Settings of this conversation'")
 	b.ask("How is the weather?")
 	b.wait("the card", last+".querySelector('.call textarea')")
 	if got := b.text(last + ".querySelector('.call').innerText"); !strings.Contains(got, "get_weather") || !strings.Contains(got, `"city": "Paris"`) {
@@ -179,8 +181,8 @@ func reloads(t *testing.T, browser context.Context) {
 	n := value[int](b, "document.querySelector('.prose').innerText.length")
 	b.click("#nav a[data-view=models]")
 	b.sees("What this server answers with.")
-	b.run(chromedp.NavigateBack())
+	b.click("#nav a[data-view=chat]")
 	b.wait("the conversation", "document.querySelector('.prose')?.innerText.length > "+fmt.Sprint(n))
-	b.press("Stop")
+	b.key("#prompt", "Escape")
 	b.sees("Stopped.")
 }

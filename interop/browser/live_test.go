@@ -283,6 +283,7 @@ func lives(t *testing.T, browser context.Context) {
 	b.answered()
 	b.press("Where its time went")
 	b.wait("the trace of an answer", "document.querySelector('.latest details[open] .trace h3')?.innerText.startsWith('Why did this take ')")
+	b.wait("it before one's eyes", "(r => r.top >= 0 && r.bottom <= innerHeight)(document.querySelector('.latest details[open] h3').getBoundingClientRect())")
 }
 
 // post asks a question, and gives the id of the request.

@@ -46,6 +46,8 @@ func shell(t *testing.T, browser context.Context) {
 	b.size(1280, 800, false)
 	b.show(server.URL)
 	b.sees("Ready")
+	b.sees("knows next to nothing") // the demo
+	b.sees("More models")
 	b.axe("light")
 	sum := value[float64](b, "performance.getEntriesByType('resource').filter(e => e.name.includes('/webui/')).reduce((n, e) => n + e.encodedBodySize, performance.getEntriesByType('navigation')[0].encodedBodySize)")
 	if t.Logf("%.0f bytes are fetched", sum); sum == 0 || sum > 150_000 {
@@ -71,6 +73,12 @@ func shell(t *testing.T, browser context.Context) {
 	b.press("Menu")
 	b.wait("the menu", "document.getElementById('side').getBoundingClientRect().left === 0")
 	b.axe("menu")
+	for range 2 { // the second time it leads to where one is
+		b.click(".side .new")
+		b.wait("the end of the menu", "document.getElementById('side').getBoundingClientRect().right <= 0")
+		b.press("Menu")
+		b.wait("the menu", "document.getElementById('side').getBoundingClientRect().left === 0")
+	}
 	b.click("#nav a[data-view=models]")
 	b.wait("the end of the menu", "document.getElementById('side').getBoundingClientRect().right <= 0")
 	b.fits()
@@ -84,6 +92,7 @@ func key(t *testing.T, browser context.Context) {
 	b.expects("401")
 	b.show(server.URL)
 	b.sees("This server wants a key")
+	b.sees("--api-key")
 	b.axe("key")
 	enter := func(key string) {
 		b.text("document.getElementById('key').value = " + quote(key))

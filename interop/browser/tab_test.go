@@ -176,6 +176,12 @@ func (b *tab) press(name string) {
 	b.act("the button "+name, "[...document.querySelectorAll('button, a, summary')].filter(b => b.checkVisibility() && !b.disabled && (b.getAttribute('aria-label') ?? b.innerText).trim() === "+quote(name)+").at(-1)", "e.click()")
 }
 
+// key presses a key where a selector leads.
+func (b *tab) key(selector, key string) {
+	b.t.Helper()
+	b.act(selector, "document.querySelector("+quote(selector)+")", "e.dispatchEvent(new KeyboardEvent('keydown', { key: "+quote(key)+", bubbles: true, cancelable: true }))")
+}
+
 // show opens a page and waits until it is loaded.
 func (b *tab) show(url string) {
 	b.t.Helper()

@@ -55,6 +55,7 @@ func connects(t *testing.T, browser context.Context) {
 	b.press("Claude Code")
 	b.sees("Claude Code has a prompt of some 14,000 tokens before a word of yours. With this context of 8,192 it does not get far")
 	b.axe("connect")
+	b.sees("Copy has it")
 	b.press("Test it")
 	b.sees("It works.")
 	b.sees("Hello there.")
@@ -89,7 +90,7 @@ func shows(t *testing.T, browser context.Context) {
 		new MutationObserver(() => said.push(e.innerText + ' ' + (e.querySelector('progress')?.value ?? ''))).observe(e, { childList: true, subtree: true, characterData: true, attributes: true }); })()`)
 	b.text("document.getElementById('pull').value = 'org/little'")
 	b.press("Fetch")
-	b.sees("org/little is here.")
+	b.sees("org/little is here. Chat with it")
 	said := b.text("said.join('\\n')")
 	for _, want := range []string{`\d MB of 9\.\d MB(, .* a second)?(.|\n)* 0\.\d`, `It takes \d+ MB of memory with 8,192 tokens of context, and fits\.`} {
 		if !regexp.MustCompile(want).MatchString(said) {
@@ -109,6 +110,16 @@ func shows(t *testing.T, browser context.Context) {
 	state("loaded")
 	b.press("Unload org/little")
 	state("on disk")
+	b.press("Connect to org/little")
+	b.wait("the model", "document.querySelector('#connect-model').value === 'org/little'")
+	b.sees("With this context of 8,192 it does not get far")
+	b.press("Codex")
+	b.wait("the model of another client", "document.querySelector('section h2').innerText === 'Codex' && document.querySelector('#connect-model').value === 'org/little'")
+	b.click("#nav a[data-view=models]")
+	b.press("Chat with org/little")
+	b.wait("the model of the chat", "document.querySelector('.picker')?.value === 'org/little'")
+	b.click("#nav a[data-view=models]")
+	b.wait("the field", "document.querySelector('.pull:not([hidden])')")
 
 	b.text("document.getElementById('pull').value = 'org/other'")
 	b.expects("/hearth/models/pull") // is refused

@@ -20,6 +20,7 @@ let close = () => {};
 function show() {
   const [, name = '', ...rest] = location.hash.slice(1).split('/');
   const view = views.find((v) => v.name === name) ?? views[0];
+  if (openMenu(false)) main.focus(); // where a view has no better place for it
   close();
   main.replaceChildren();
   for (const a of nav.children) {
@@ -29,7 +30,6 @@ function show() {
   document.title = view.label + ' · hearth';
   document.getElementById('topbar-title').textContent = view.label;
   close = view.open(main, rest.map(decode)) ?? (() => {});
-  closeMenu();
 }
 
 const decode = (s) => {
@@ -41,18 +41,20 @@ const decode = (s) => {
 };
 
 // The menu of narrow screens.
+/** openMenu opens or shuts it, and gives whether it was open. */
 function openMenu(open) {
+  const was = side.classList.contains('open');
   side.classList.toggle('open', open);
   scrim.hidden = !open;
   menu.setAttribute('aria-expanded', String(open));
   if (open) side.querySelector('a, button')?.focus();
+  return was;
 }
 function closeMenu() {
-  if (!side.classList.contains('open')) return;
-  openMenu(false);
-  menu.focus();
+  if (openMenu(false)) menu.focus();
 }
 menu.addEventListener('click', () => openMenu(!side.classList.contains('open')));
+side.addEventListener('click', (e) => { if (e.target.closest('a')?.hash === location.hash) closeMenu(); }); // what it leads to is there
 scrim.addEventListener('click', closeMenu);
 addEventListener('keydown', (e) => { if (e.key === 'Escape') closeMenu(); });
 
@@ -121,7 +123,7 @@ function askKey(error) {
       show();
     },
   }, h('h1', {}, 'This server wants a key'),
-    h('div.field', {}, h('label', { for: 'key' }, 'API key'), input, h('p.hint', { id: 'key-hint' }, 'It stays in this tab, and is forgotten when the tab is closed.')),
+    h('div.field', {}, h('label', { for: 'key' }, 'API key'), input, h('p.hint', { id: 'key-hint' }, 'One that the server was started with (--api-key), or that its operator gave you. It stays in this tab, and is forgotten when the tab is closed.')),
     problem, h('button.button.primary', { type: 'submit' }, 'Continue'));
   main.replaceChildren(h('div.gate', {}, form));
   if (currentKey()) {

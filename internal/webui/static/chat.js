@@ -13,7 +13,7 @@ export { picture as icon };
 const atOnce = 12; // messages that are made at once; earlier ones when somebody goes to them
 const mostPicture = 20 << 20; // bytes
 
-let side, current = null;
+let side, current = null, place = ''; // place is the conversation that was looked at last
 
 const lastSettings = 'hearth.settings';
 function remembered() {
@@ -27,6 +27,15 @@ function remember(settings) {
   try {
     localStorage.setItem(lastSettings, JSON.stringify(settings));
   } catch { /* storage is off */ }
+}
+
+/** choose has the next new conversation begin with a model. */
+export const choose = (model) => remember({ ...remembered(), model });
+
+/** keepPlace has the view be found again at the conversation that was looked at. */
+function keepPlace(id) {
+  current = place = id;
+  document.querySelector('#nav [data-view=chat]').href = '#/chat' + (id && '/' + id);
 }
 
 const to = (id) => { location.hash = '#/chat' + (id ? '/' + id : ''); };
@@ -61,6 +70,7 @@ async function listSide() {
       await store.forget(c.id);
       await listSide();
       if (c.id === current) to('');
+      if (c.id === place) keepPlace('');
     }, 'delete', true))));
   if (!all.length) side.append(h('li.hint', {}, 'What you say stays in this browser.'));
 }
@@ -80,7 +90,8 @@ export function open(root, [id = '']) {
 class View {
   constructor(root, id) {
     this.root = root;
-    this.id = current = id;
+    this.id = id;
+    keepPlace(id);
     this.meta = { id: '', title: '', at: 0, leaf: 0, settings: remembered() };
     this.all = new Map();
     this.made = new Map(); // by n: what shows it
@@ -113,7 +124,12 @@ class View {
   }
 
   build() {
-    this.picker = h('select.input.picker', { 'aria-label': 'Model', change: () => this.set({ ...this.meta.settings, model: this.picker.value }) });
+    this.picker = h('select.input.picker', { 'aria-label': 'Model', change: () => {
+      this.set({ ...this.meta.settings, model: this.picker.value });
+      this.tellToy();
+    } });
+    this.others = h('a.small', { href: '#/models', hidden: true }, 'More models');
+    this.toy = h('p.note', { hidden: true }, 'The model is the demo: it shows that everything works, and knows next to nothing. For real answers choose or fetch another one under ', h('a', { href: '#/models' }, 'Models'), '.');
     this.thread = h('div.thread');
     this.earlier = button('Earlier messages', null, () => this.showEarlier(), 'button quiet tiny earlier');
     this.earlier.hidden = true;
@@ -126,6 +142,7 @@ class View {
           e.preventDefault();
           this.send();
         }
+        if (e.key === 'Escape') anyAnswering(this.meta.id)?.stop();
       },
       paste: (e) => { if (this.attach(e.clipboardData.files)) e.preventDefault(); },
     });
@@ -134,6 +151,7 @@ class View {
       this.file.value = '';
     } });
     this.pictures = h('div.attached', { hidden: true });
+    this.keys = h('span.hint.grow.keys');
     this.sendButton = h('button.send', { type: 'submit', 'aria-label': 'Send', title: 'Send' }, icon('send'));
     this.composer = h('form.composer', {
       submit: (e) => {
@@ -142,10 +160,10 @@ class View {
         if (a) a.stop();
         else this.send();
       },
-    }, this.pictures, this.area, h('div.composer-row', {}, button('Add a picture', 'image', () => this.file.click(), 'button', true), this.file, h('span.hint.grow.keys', {}, 'Enter sends, Shift+Enter is a new line'), this.sendButton));
+    }, this.pictures, this.area, h('div.composer-row', {}, button('Add a picture', 'image', () => this.file.click(), 'button', true), this.file, this.keys, this.sendButton));
     this.panelButton = button('Settings of this conversation', 'sliders', () => this.togglePanel(), 'button', true);
     this.panelButton.setAttribute('aria-expanded', 'false');
-    this.head = h('header.chat-head', {}, this.picker, h('span.grow'), button('Export this conversation', 'save', () => this.meta.id && download([this.meta.id]), 'button', true), this.panelButton);
+    this.head = h('header.chat-head', {}, this.picker, this.others, h('span.grow'), button('Export this conversation', 'save', () => this.meta.id && download([this.meta.id]), 'button', true), this.panelButton);
     this.body = h('div.chat', {
       dragover: (e) => {
         e.preventDefault();
@@ -206,10 +224,17 @@ class View {
     this.known = data.filter((m) => m.kind === 'chat' || !m.kind);
     const chosen = this.meta.settings.model;
     this.picker.replaceChildren(...this.known.map((m) => h('option', { value: m.id, selected: m.id === chosen }, m.id)));
+    this.others.hidden = this.known.length > 1;
+    this.tellToy();
     if (!this.known.length) {
       this.picker.append(h('option', { value: '' }, 'No model that chats'));
       this.picker.disabled = true;
     }
+  }
+
+  /** tellToy says of the demo what it is. */
+  tellToy() {
+    this.toy.hidden = this.picker.value !== 'demo';
   }
 
   set(settings) {
@@ -227,6 +252,7 @@ class View {
         this.togglePanel();
         this.panelButton.focus();
       });
+      this.panel.addEventListener('keydown', (e) => { if (e.key === 'Escape') this.panel.querySelector('button').click(); });
       this.body.append(this.panel);
       this.panel.querySelector('textarea').focus();
     }
@@ -272,7 +298,8 @@ class View {
       h('div.tries', {}, ...tries.map((t) => button(t, null, () => {
         this.area.value = t;
         this.area.focus();
-      }))));
+        this.send();
+      }))), this.toy);
   }
 
   /** make gives what shows a message, which is made once. */
@@ -310,6 +337,7 @@ class View {
     this.sendButton.replaceChildren(icon(now ? 'stop' : 'send'));
     this.sendButton.setAttribute('aria-label', now ? 'Stop' : 'Send');
     this.sendButton.title = now ? 'Stop' : 'Send';
+    this.keys.textContent = now ? 'Escape stops' : 'Enter sends, Shift+Enter is a new line';
   }
 
   attach(files) {
@@ -371,7 +399,8 @@ class View {
   async say(parent, text, images) {
     const fresh = !this.meta.id;
     if (fresh) {
-      this.meta.id = this.id = current = store.newID();
+      this.meta.id = this.id = store.newID();
+      keepPlace(this.id);
       this.meta.title = (text.trim().split('\n')[0] || images[0]?.name || 'Picture').slice(0, 80);
     }
     const m = this.add(parent, 'user', { text, images });

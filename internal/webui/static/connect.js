@@ -9,18 +9,25 @@ export { picture as icon };
 
 const hidden = '••••••••';
 
-export function open(root, [chosen = '']) {
-  const client = clients.find((c) => c.id === chosen) ?? clients[0];
+let chosen = ''; // the model, for all clients
+
+/** choose has the view begin with a model. */
+export const choose = (model) => { chosen = model; };
+
+export function open(root, [name = '']) {
+  const client = clients.find((c) => c.id === name) ?? clients[0];
   const at = { url: location.origin, key: currentKey() || 'any', model: 'local', context: 32768, sees: false };
+  const local = ['localhost', '127.0.0.1', '[::1]'].includes(location.hostname);
   let known = true; // whether the context is the model's own
   let models = [];
-  const picker = h('select.input', { id: 'connect-model', change: () => choose(picker.value) });
+  const picker = h('select.input', { id: 'connect-model', change: () => use(picker.value) });
   const blocks = h('div.blocks');
   const room = h('p.note', { hidden: true });
   const said = h('div.said', { 'aria-live': 'polite' });
 
-  const choose = (id) => {
+  const use = (id) => {
     const m = models.find((x) => x.id === id);
+    if (m) choose(id);
     at.model = m?.id ?? 'local';
     at.context = m?.context_length ?? 32768;
     at.sees = m?.modality === 'text+image';
@@ -56,12 +63,14 @@ export function open(root, [chosen = '']) {
   root.append(h('div.page', {}, h('div.page-head', {}, h('h1', {}, 'Connect'), h('p', {}, 'What other programs are told so that they use this server. All that can be asked of it stands in the ', h('a', { href: '/docs' }, 'API reference'), '.')),
     h('div.card.connect-bar', {}, h('div.field', {}, h('span.label', {}, 'Address'), h('div.row', {}, h('code.address', {}, at.url), copyButton(() => at.url))),
       h('div.field.grow', {}, h('label', { for: 'connect-model' }, 'Model'), picker),
-      h('div.field', {}, h('span.label', {}, 'Key'), h('span.muted', {}, currentKey() ? hidden : 'any will do')), test),
-    said, list, h('section', { 'aria-label': client.name }, h('h2', {}, client.name), h('p.muted', {}, client.about), room, blocks)));
+      h('div.field', {}, h('span.label', {}, 'Key'), h('span.muted', {}, currentKey() ? hidden + ' · Copy has it' : 'any will do')), test),
+    local ? h('p.hint', {}, 'Programs on this machine alone reach that address. For others start hearth serve --host 0.0.0.0 --api-key KEY, and open this page by the name of this machine.') : null, said, list, h('section', { 'aria-label': client.name }, h('h2', {}, client.name), h('p.muted', {}, client.about), room, blocks)));
   draw();
   getJSON('/v1/models').then(({ data }) => {
     models = data.filter((m) => m.kind === 'chat' || !m.kind);
     picker.replaceChildren(...models.map((m) => h('option', { value: m.id }, m.id)));
-    choose(models[0]?.id);
+    const id = (models.find((m) => m.id === chosen) ?? models[0])?.id;
+    picker.value = id ?? '';
+    use(id);
   }).catch((e) => { if (e.status !== 401) said.replaceChildren(h('p.note.bad', { role: 'alert' }, words(e))); });
 }

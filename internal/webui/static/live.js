@@ -60,7 +60,7 @@ class View {
     this.tree = new Tree();
     root.append(h('div.page.live', {}, h('div.page-head', {}, h('div.row', {}, h('h1.grow', {}, 'Live'), this.state), this.whose), this.problem,
       h('dl.figures', {}, ...Object.values(this.figures).map((f) => f.node)),
-      h('section.part', { 'aria-label': 'Now' }, h('h2', {}, 'Now'), this.idle, this.now), this.charts, this.latest.node, this.tree.node));
+      h('section.part', { 'aria-label': 'Now' }, h('h2', {}, 'Now'), this.idle, this.now), this.latest.node, this.charts, this.tree.node));
     this.wake = () => { if (!document.hidden) this.look(); };
     document.addEventListener('visibilitychange', this.wake);
     this.look();
@@ -91,6 +91,7 @@ class View {
       ]);
       this.began = began;
       this.draw(status);
+      this.latest.openWanted();
     } catch (e) {
       if (this.stopped.signal.aborted || e?.status === 401) return;
       problem = words(e);

@@ -52,10 +52,13 @@ export class Shown {
       },
       keydown: (e) => {
         if (e.key === 'Escape') this.fill();
-        if (e.key === 'Enter' && (e.ctrlKey || e.metaKey)) form.requestSubmit();
+        if (e.key === 'Enter' && !e.shiftKey && !e.isComposing && e.target === area) {
+          e.preventDefault();
+          form.requestSubmit();
+        }
       },
     }, area, h('div.row', {}, h('button.button.primary.tiny', { type: 'submit' }, 'Send'), button('Cancel', null, () => this.fill(), 'button tiny'),
-      h('span.hint', {}, 'The old text stays as a branch of its own.')));
+      h('span.hint', {}, 'Enter sends. The old text stays as a branch of its own.')));
     this.root.replaceChildren(form);
     area.focus();
   }

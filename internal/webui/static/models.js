@@ -2,6 +2,8 @@
 import { h, icon, button, say, bytes, count } from './dom.js';
 import { Failure, events, getJSON, manage, words } from './api.js';
 import { Memory, shares, swatch } from './charts.js';
+import { choose as chatWith } from './chat.js';
+import { choose as connectTo } from './connect.js';
 
 export const name = 'models', label = 'Models';
 const picture = 'models';
@@ -81,7 +83,7 @@ class View {
       this.look();
     } }, ...contexts.map(([value, text]) => h('option', { value, selected: value === context }, text)));
     this.free = h('span.muted.small');
-    this.room.append(h('div.field', {}, h('label', { for: 'context' }, 'Memory with a context of'), choice),
+    this.room.append(h('div.field', {}, h('label', { for: 'context' }, 'What each takes, with a context of'), choice),
       h('div', {}, h('ul.series', {}, ...[['held', 'Loaded models'], ['others', 'Other programs'], ['need', 'This one']].map(([look, text]) => h('li', {}, swatch('areas', look), h('span', {}, text)))), this.free));
   }
 
@@ -107,13 +109,13 @@ class View {
     const names = (m.names ?? []).filter((name) => name !== m.id);
     const usable = m.kind === 'chat' && (m.status === 'loaded' || m.status === 'on_disk');
     return h('article.card.model', { 'aria-label': m.id }, h('div.grow', {}, h('div.row', {}, h('h2', {}, m.id), h('span.badge' + state.look, {}, state.text), m.default ? h('span.badge', {}, 'default') : null),
-      h('p.muted.small', {}, facts.join(' · ')), names.length ? h('p.muted.small', {}, 'Also ' + names.join(', ')) : null,
+      m.id === 'demo' ? h('p.small', {}, 'It shows that everything works, and knows next to nothing: fetch a real one below.') : null, h('p.muted.small', {}, facts.join(' · ')), names.length ? h('p.muted.small', {}, 'Also ' + names.join(', ')) : null,
       m.problem ? h('p.danger-text.small', {}, m.problem) : null, m.reason ? h('p.muted.small', {}, m.reason) : null,
       ...(memory ? share(m, memory) : [])),
     may && m.status === 'on_disk' ? act('Load', '/hearth/models/load') : null,
     may && m.status === 'loaded' && !m.pinned ? act('Unload', '/hearth/models/unload') : null,
     may && m.state === 'half-downloaded' ? button('Fetch the rest', null, () => this.pull(m.id), 'button tiny') : null,
-    usable ? h('a.button.tiny', { href: '#/connect', 'aria-label': 'Connect to ' + m.id }, 'Connect') : null);
+    ...(usable ? [chatLink(m.id, 'a.button.tiny', { 'aria-label': 'Chat with ' + m.id }, 'Chat'), h('a.button.tiny', { href: '#/connect', 'aria-label': 'Connect to ' + m.id, click: () => connectTo(m.id) }, 'Connect')] : []));
   }
 
   fillFetch() {
@@ -124,7 +126,8 @@ class View {
         e.preventDefault();
         this.pull(this.name.value.trim());
       },
-    }, h('div.field.grow', {}, h('label', { for: 'pull' }, 'Its name on the hub'), this.name), h('button.button.primary', { type: 'submit' }, 'Fetch')), this.said);
+    }, h('div.field.grow', {}, h('label', { for: 'pull' }, 'Its name on Hugging Face'), this.name), h('button.button.primary', { type: 'submit' }, 'Fetch')),
+      h('p.hint', {}, 'As organisation/name: ', h('a', { href: 'https://huggingface.co/mlx-community', rel: 'noreferrer' }, 'mlx-community'), ' has many that run here. How large one is, what memory it takes and whether it fits is said first; Stop ends it.'), this.said);
   }
 
   /** pull fetches a model and shows how far it has come. What has arrived stays on the disk when it is stopped. */
@@ -152,7 +155,7 @@ class View {
           done = true;
         } else if (e.event === 'error') throw new Failure(0, String(e.message), '');
       }
-      this.said.replaceChildren(h('p.note', {}, done ? model + ' is here.' : 'It broke off. What has arrived is kept.'));
+      this.said.replaceChildren(h('p.note', {}, ...(done ? [model + ' is here. ', chatLink(model, 'a', {}, 'Chat with it')] : ['It broke off. What has arrived is kept.'])));
     } catch (e) {
       this.said.replaceChildren(h('p.note' + (stop.signal.aborted ? '' : '.bad'), {}, stop.signal.aborted ? 'Stopped. What has arrived is kept, and is not fetched again.' : words(e)));
     }
@@ -161,6 +164,9 @@ class View {
     this.look();
   }
 }
+
+/** chatLink leads to a new conversation with a model. */
+const chatLink = (id, spec, attributes, text) => h(spec, { ...attributes, href: '#/chat', click: () => chatWith(id) }, text);
 
 /** stateOf is the state of a model in a word, and how it looks. */
 function stateOf(m) {

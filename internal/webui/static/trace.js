@@ -63,11 +63,11 @@ export class Latest {
       this.rows.get(id).node.remove();
       this.rows.delete(id);
     }
-    if (this.wanted && !this.opened) this.openWanted();
   }
 
-  /** openWanted opens the request that the address names. */
+  /** openWanted opens the request that the address names, once all is there that may push it out of sight. */
   openWanted() {
+    if (!this.wanted || this.opened) return;
     this.opened = true;
     const row = this.rows.get(this.wanted);
     if (!row) {
