@@ -127,7 +127,7 @@ class View {
         this.pull(this.name.value.trim());
       },
     }, h('div.field.grow', {}, h('label', { for: 'pull' }, 'Its name on Hugging Face'), this.name), h('button.button.primary', { type: 'submit' }, 'Fetch')),
-      h('p.hint', {}, 'As organisation/name: ', h('a', { href: 'https://huggingface.co/mlx-community', rel: 'noreferrer' }, 'mlx-community'), ' has many that run here. How large one is, what memory it takes and whether it fits is said first; Stop ends it.'), this.said);
+      h('p.hint', {}, 'As organisation/name; huggingface.co/mlx-community has many that run here. How large one is, what memory it takes and whether it fits is said first; Stop ends it.'), this.said);
   }
 
   /** pull fetches a model and shows how far it has come. What has arrived stays on the disk when it is stopped. */
