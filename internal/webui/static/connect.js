@@ -64,7 +64,7 @@ export function open(root, [name = '']) {
     h('div.card.connect-bar', {}, h('div.field', {}, h('span.label', {}, 'Address'), h('div.row', {}, h('code.address', {}, at.url), copyButton(() => at.url))),
       h('div.field.grow', {}, h('label', { for: 'connect-model' }, 'Model'), picker),
       h('div.field', {}, h('span.label', {}, 'Key'), h('span.muted', {}, currentKey() ? hidden + ' · Copy has it' : 'any will do')), test),
-    local ? h('p.hint', {}, 'Programs on this machine alone reach that address. For others start hearth serve --host 0.0.0.0 --api-key KEY, and open this page by the name of this machine.') : null, said, list, h('section', { 'aria-label': client.name }, h('h2', {}, client.name), h('p.muted', {}, client.about), room, blocks)));
+    local ? h('p.hint', {}, 'Programs on this machine alone reach that address. For others start hearth serve --host 0.0.0.0 --api-key KEY, and open this page at this machine\u2019s address in the network.') : null, said, list, h('section', { 'aria-label': client.name }, h('h2', {}, client.name), h('p.muted', {}, client.about), room, blocks)));
   draw();
   getJSON('/v1/models').then(({ data }) => {
     models = data.filter((m) => m.kind === 'chat' || !m.kind);
