@@ -27,7 +27,7 @@ var (
 	axe      = flag.String("axe", "", "the file axe.min.js of axe-core; without it no page is looked over by it")
 )
 
-// limit is how long a browser may take to start and make its calls.
+// limit is how long anything that is waited for may take, on a machine that is busy with other things.
 const limit = time.Minute
 
 //go:embed page.html

@@ -78,8 +78,9 @@ func chats(t *testing.T, browser context.Context) {
 	// Who edits what is being answered, or wants another answer to something before, has that; what was being written is stopped.
 	b.ask("slow again")
 	b.wait("the first words", last+".innerText.includes('word word')")
-	b.text("document.getElementById('prompt').value = 'more', document.getElementById('prompt').dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true, cancelable: true }))")
-	b.sees("An answer is being written.")
+	if said := b.text("(e => (e.value = 'more', e.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter' })), document.getElementById('toasts').innerText))(document.getElementById('prompt'))"); !strings.Contains(said, "An answer is being written.") {
+		t.Errorf("sent while an answer is being written it says %q", said)
+	}
 	b.press("Edit")
 	b.act("the text that is edited", "document.querySelector('.edit')", "e.querySelector('textarea').value = 'hello instead', e.querySelector('.primary').click()")
 	b.wait("the answer to what was edited", last+".textContent.includes('The end.')")

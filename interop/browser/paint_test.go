@@ -104,8 +104,6 @@ func newTab(t *testing.T, browser context.Context, url string) *tab {
 	}
 	ctx, cancel := chromedp.NewContext(browser, chromedp.WithTargetID(made.TargetID))
 	t.Cleanup(cancel)
-	ctx, cancel = context.WithTimeout(ctx, 2*limit)
-	t.Cleanup(cancel)
 	return &tab{t: t, ctx: ctx}
 }
 

@@ -50,7 +50,7 @@ func open(t *testing.T, browser context.Context) *tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
-	ctx, cancel = context.WithTimeout(ctx, 2*limit)
+	ctx, cancel = context.WithTimeout(ctx, 5*limit)
 	t.Cleanup(cancel)
 	b := &tab{t: t, ctx: ctx}
 	if err := chromedp.Listen(ctx, func(ev any) {
@@ -132,7 +132,7 @@ func value[T any](b *tab, expression string) T {
 // wait waits until an expression is true, and says what it waited for when that takes too long.
 func (b *tab) wait(what, expression string) {
 	b.t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; {
+	for end := time.Now().Add(limit); ; {
 		ok, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("Boolean("+expression+")"))
 		switch {
 		case err == nil && ok:
