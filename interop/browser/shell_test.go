@@ -10,6 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+
 	"hearth/interop/program"
 )
 
@@ -49,6 +52,7 @@ func shell(t *testing.T, browser context.Context) {
 	b.sees("knows next to nothing") // the demo
 	b.sees("More models")
 	b.axe("light")
+	b.text("Promise.all(['live', 'models', 'connect'].map((name) => import('/webui/' + name + '.js'))).then(() => '')") // which come last
 	sum := value[float64](b, "performance.getEntriesByType('resource').filter(e => e.name.includes('/webui/')).reduce((n, e) => n + e.encodedBodySize, performance.getEntriesByType('navigation')[0].encodedBodySize)")
 	if t.Logf("%.0f bytes are fetched", sum); sum == 0 || sum > 150_000 {
 		t.Errorf("%.0f bytes are fetched", sum)
@@ -83,6 +87,17 @@ func shell(t *testing.T, browser context.Context) {
 	b.wait("the end of the menu", "document.getElementById('side').getBoundingClientRect().right <= 0")
 	b.fits()
 	b.axe("phone")
+
+	// A view whose module does not come says so, and the others are there.
+	if _, err := chromedp.Call(b.ctx, network.SetBlockedURLs, network.SetBlockedURLsParams{URLPatterns: []*network.BlockPattern{{URLPattern: "*://*:*/webui/live.js", Block: true}}}); err != nil {
+		t.Fatal(err)
+	}
+	b.expects("webui/live.js")
+	b.show(server.URL + "/?anew#/live")
+	b.sees("The server cannot be reached.")
+	b.press("Menu")
+	b.click("#nav a[data-view=chat]")
+	b.sees("What shall we talk about?")
 }
 
 // key: the page asks for the key, keeps it for the tab, and no other tab has it.

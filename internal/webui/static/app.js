@@ -1,13 +1,15 @@
 // The shell: which view is shown, the state of the server, the theme, and the question for a key.
 import { h, icon } from './dom.js';
-import { call, currentKey, onKeyWanted, setKey, Failure } from './api.js';
+import { call, currentKey, onKeyWanted, setKey, words, Failure } from './api.js';
 import * as chat from './chat.js';
-import * as connect from './connect.js';
-import * as live from './live.js';
-import * as models from './models.js';
 
-/** A view has a name, a label, an icon, and open(root, argument), which fills root and gives what closes it. */
-const views = [chat, live, models, connect];
+/** A view has a name, which its icon has too, a label, and a module, whose open(root, arguments) fills root and gives what closes it. The others come when the chat is there: so the page is drawn sooner. */
+const views = [
+  { name: 'chat', label: 'Chat', module: chat },
+  { name: 'live', label: 'Live', module: import('./live.js') },
+  { name: 'models', label: 'Models', module: import('./models.js') },
+  { name: 'connect', label: 'Connect', module: import('./connect.js') },
+];
 
 const main = document.getElementById('main');
 const nav = document.getElementById('nav');
@@ -15,21 +17,34 @@ const side = document.getElementById('side');
 const scrim = document.getElementById('scrim');
 const menu = document.getElementById('menu');
 
-let close = () => {};
+let close = () => {}, turn = 0;
 
-function show() {
+/** leave ends what is shown, and gives the number of what comes in its place. */
+function leave() {
+  close();
+  close = () => {};
+  main.replaceChildren();
+  return ++turn;
+}
+
+async function show() {
   const [, name = '', ...rest] = location.hash.slice(1).split('/');
   const view = views.find((v) => v.name === name) ?? views[0];
   if (openMenu(false)) main.focus(); // where a view has no better place for it
-  close();
-  main.replaceChildren();
+  const mine = leave();
   for (const a of nav.children) {
     if (a.dataset.view === view.name) a.setAttribute('aria-current', 'page');
     else a.removeAttribute('aria-current');
   }
   document.title = view.label + ' · hearth';
   document.getElementById('topbar-title').textContent = view.label;
-  close = view.open(main, rest.map(decode)) ?? (() => {});
+  let open;
+  try {
+    ({ open } = await view.module);
+  } catch (e) {
+    open = () => main.append(h('div.page', {}, h('p.note.bad', { role: 'alert' }, words(e)))); // it did not come
+  }
+  if (mine === turn) close = open(main, rest.map(decode)) ?? (() => {});
 }
 
 const decode = (s) => {
@@ -99,8 +114,7 @@ look();
 
 // The key, where the server wants one.
 function askKey(error) {
-  close();
-  close = () => {};
+  leave();
   const input = h('input.input', { id: 'key', type: 'password', autocomplete: 'off', spellcheck: 'false', required: true, 'aria-describedby': 'key-hint' });
   const problem = h('p.note.bad', { role: 'alert', hidden: true });
   const refuse = (text) => {
@@ -134,7 +148,7 @@ function askKey(error) {
 }
 onKeyWanted(askKey);
 
-nav.append(...views.map((v) => h('a.nav-item', { href: '#/' + v.name, 'data-view': v.name }, icon(v.icon), h('span', {}, v.label))));
+nav.append(...views.map((v) => h('a.nav-item', { href: '#/' + v.name, 'data-view': v.name }, icon(v.name), h('span', {}, v.label))));
 chat.mountSide(document.getElementById('side-more'));
 addEventListener('hashchange', show);
 show();

@@ -6,10 +6,6 @@ import { Answer, answering, anyAnswering, rescued } from './answers.js';
 import { Shown } from './message.js';
 import { panel, toolsOf } from './settings.js';
 
-export const name = 'chat', label = 'Chat';
-const picture = 'chat';
-export { picture as icon };
-
 const atOnce = 12; // messages that are made at once; earlier ones when somebody goes to them
 const mostPicture = 20 << 20; // bytes
 

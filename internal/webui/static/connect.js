@@ -3,10 +3,6 @@ import { h, button, codeBlock, copyButton, count } from './dom.js';
 import { call, currentKey, getJSON, words } from './api.js';
 import { clients } from './clients.js';
 
-export const name = 'connect', label = 'Connect';
-const picture = 'connect';
-export { picture as icon };
-
 const hidden = '••••••••';
 
 let chosen = ''; // the model, for all clients

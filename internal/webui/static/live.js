@@ -7,10 +7,6 @@ import { Chart, Memory, short } from './charts.js';
 import { Latest } from './trace.js';
 import { Tree } from './tree.js';
 
-export const name = 'live', label = 'Live';
-const picture = 'live';
-export { picture as icon };
-
 const often = 1000; // milliseconds between two looks
 const recent = 5; // seconds that the figures of now are the mean of
 

@@ -5,10 +5,6 @@ import { Memory, shares, swatch } from './charts.js';
 import { choose as chatWith } from './chat.js';
 import { choose as connectTo } from './connect.js';
 
-export const name = 'models', label = 'Models';
-const picture = 'models';
-export { picture as icon };
-
 const often = 3000; // milliseconds between two looks
 
 const contexts = [['4096', '4,096 tokens'], ['32768', '32,768 tokens'], ['131072', '131,072 tokens'], ['max', 'as long as each model reads']];
