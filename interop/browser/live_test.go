@@ -236,6 +236,7 @@ func watches(t *testing.T, browser context.Context) {
 // lives: what the live view shows of a server: requests that run and are cancelled, then, with the demo, the last minutes under
 // load, why a prompt took its time, and what is stored.
 func lives(t *testing.T, browser context.Context) {
+	server := program.Serve(t, *binary, nil, io.Discard, "--prefix-cache-dir", "off", "--store", "memory") // the demo
 	paced := scripted(t, `{"raw": "{{repeat 4000 \"word \"}}end", "tokens_per_s": 60}`)
 	var ended sync.WaitGroup
 	for range 2 {
@@ -254,7 +255,6 @@ func lives(t *testing.T, browser context.Context) {
 	b.sees("No request waits or runs.")
 	b.wait("both in the list", "[...document.querySelectorAll('.latest .badge')].filter(e => e.innerText === 'cancelled').length === 2")
 
-	server := program.Serve(t, *binary, nil, io.Discard, "--prefix-cache-dir", "off", "--store", "memory") // the demo
 	long := strings.Repeat("You are a helper who knows all about boats and the sea. ", 60)
 	post(t, server.URL, long+"What is a boat?", 4)
 	parted := post(t, server.URL, long+"Who sails?", 4)

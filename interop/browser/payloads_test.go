@@ -236,6 +236,8 @@ func injections(t *testing.T, browser context.Context) {
 	cleans.Store(true)
 	server := httptest.NewServer(stub(target, &cleans))
 	t.Cleanup(server.Close)
+	live := httptest.NewServer(watched(target, true, len(payloads), func(i int) string { return payloads[i%len(payloads)] }))
+	t.Cleanup(live.Close)
 	b := open(t, browser)
 	b.size(1280, 800, false)
 	b.expects("status of 400") // what is refused
@@ -298,8 +300,6 @@ func injections(t *testing.T, browser context.Context) {
 	}
 	harmless("addresses")
 
-	live := httptest.NewServer(watched(target, true, len(payloads), func(i int) string { return payloads[i%len(payloads)] }))
-	t.Cleanup(live.Close)
 	b.show(live.URL + "/#/live/" + url.PathEscape(payloads[len(payloads)-1]))
 	b.wait("the requests", fmt.Sprintf("document.querySelectorAll('.request').length >= %d && document.querySelectorAll('.node').length > %[1]d", len(payloads)))
 	b.text("(async () => { const more = document.querySelector('.latest').parentNode.nextSibling; while (!more.hidden) { more.click(); await 0; } })()")

@@ -25,6 +25,13 @@ func TestShots(t *testing.T) {
 	server := program.Serve(t, *binary, nil, io.Discard, "--prefix-cache-dir", "off", "--store", "memory") // the demo, for figures of its own
 	written := scripted(t, strings.Replace(lines, `{"raw": "<think>`, `{"tokens_per_s": 60, "raw": "<think>`, 1))
 	browser := start(t)
+	target, err := url.Parse(written.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shelves := httptest.NewServer(shelf(target))
+	t.Cleanup(shelves.Close)
+	agents := program.Serve(t, *binary, nil, io.Discard, "--prefix-cache-dir", t.TempDir(), "--store", "memory") // the demo, for agents
 	b := open(t, browser)
 	shot := func(name string) {
 		t.Helper()
@@ -52,12 +59,6 @@ func TestShots(t *testing.T) {
 	b.show(server.URL + "/#/connect/codex")
 	b.wait("the model", "document.querySelector('#connect-model option')")
 	shot("connect")
-	target, err := url.Parse(written.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	shelves := httptest.NewServer(shelf(target))
-	t.Cleanup(shelves.Close)
 	b.show(shelves.URL + "/#/models")
 	b.wait("the models", "document.querySelectorAll('.model .shares').length === 4")
 	shot("models")
@@ -66,7 +67,7 @@ func TestShots(t *testing.T) {
 	b.size(390, 844, false)
 	shot("models-phone")
 	b = open(t, browser)
-	live(b, program.Serve(t, *binary, nil, io.Discard, "--prefix-cache-dir", t.TempDir(), "--store", "memory").URL, shot)
+	live(b, agents.URL, shot)
 }
 
 // live makes pictures of the live view while the demo answers some agents, whose prompts begin alike or do not.

@@ -46,6 +46,8 @@ type tab struct {
 	expected []string
 }
 
+// open opens a tab. The servers that it is to show are there before it: so it is closed before they are, and asks nothing of one
+// that is gone.
 func open(t *testing.T, browser context.Context) *tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
