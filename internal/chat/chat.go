@@ -349,6 +349,8 @@ type Usage struct {
 	// Around is the prompt's text on both sides of where it parted from what is stored, if the same caller and session left
 	// that. It is for them alone.
 	Around [2]string
+	// Instead is the text that they had left there in the place of Around[1]; "": none, or not known.
+	Instead string
 
 	// Bounds are those that were met without an error: what they bound was left undone, as Loose says, or the reply ended early.
 	Bounds []Bound

@@ -186,8 +186,12 @@ func TestUsageOwn(t *testing.T) {
 		t.Helper()
 		s := submit(t, e, Prompt{Tokens: tokens, MaxTokens: 1, Logprobs: -1, Party: party})
 		read(t, s)
-		if got := s.Usage().Own; got != want {
-			t.Errorf("%s: own is %t", what, got)
+		u := s.Usage()
+		if u.Own != want {
+			t.Errorf("%s: own is %t", what, u.Own)
+		}
+		if got := u.Instead.IDs(); want && (len(got) == 0 || len(got) > 40 || got[0] == tokens[u.Longer]) || !want && got != nil {
+			t.Errorf("%s: own is %t, and %v stands instead of %v", what, want, got, tokens[u.Longer:])
 		}
 	}
 	a := prompt(150, 1)
@@ -201,7 +205,12 @@ func TestUsageOwn(t *testing.T) {
 	ask("further than own", false, 2, parted(140, 7))
 	ask("behind all", false, 1, append(slices.Clone(a), prompt(9, 8)...))
 	ask("nothing in common", false, 1, prompt(90, 9))
-	s := submit(t, e, Prompt{Tokens: parted(100, 10), MaxTokens: 1, Logprobs: -1, Party: 1, Salt: kv.Salt{1}})
+	ask("own, just now", true, 2, parted(100, 11)) // from what it left under "another's"
+	s := submit(t, e, Prompt{Tokens: parted(100, 12), MaxTokens: 1, Logprobs: -1, Party: 2})
+	if read(t, s); !slices.Equal(s.Usage().Instead.IDs(), prompt(60, 11)[:40]) {
+		t.Errorf("%v stands instead", s.Usage().Instead.IDs())
+	}
+	s = submit(t, e, Prompt{Tokens: parted(100, 10), MaxTokens: 1, Logprobs: -1, Party: 1, Salt: kv.Salt{1}})
 	if read(t, s); s.Usage().Own || s.Usage().Longer != 0 {
 		t.Errorf("under a salt: %+v", s.Usage())
 	}

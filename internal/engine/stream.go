@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/binary"
 	"io"
 	"sync"
 	"time"
@@ -59,7 +60,8 @@ type Usage struct {
 	Added     int // of the others, added to the cache, known likewise; see kv.Geometry.Added
 	Longer    int // prompt tokens that the cache has, though not all can be used: see kv.Match
 	Hit       kv.Kind
-	Own       bool          // those were all left by its own Party
+	Own       bool          // those were all left by its own Party,
+	Instead   Tokens        // and so were these, which stand there in the place of what the prompt goes on with: some of them
 	Lack      Lack          // what it waited for before it started, if it was more than a step
 	Ran       int           // prompt tokens that are done: Cached and those that steps have run
 	Matched   time.Duration // of the time before Started, what it took to look the prompt up in the cache and to read it from disk
@@ -70,6 +72,27 @@ type Usage struct {
 	Started   time.Time // its first step began; zero while it waits
 	First     time.Time // its first token was ready
 	Ended     time.Time
+}
+
+// Tokens are some ids, in a form that can be compared.
+type Tokens string
+
+// TokensOf makes them.
+func TokensOf(ids []int32) Tokens {
+	b := make([]byte, 0, 4*len(ids))
+	for _, id := range ids {
+		b = binary.LittleEndian.AppendUint32(b, uint32(id))
+	}
+	return Tokens(b)
+}
+
+// IDs gives the ids.
+func (t Tokens) IDs() []int32 {
+	var ids []int32
+	for b := []byte(t); len(b) >= 4; b = b[4:] {
+		ids = append(ids, int32(binary.LittleEndian.Uint32(b)))
+	}
+	return ids
 }
 
 func newStream(ctx context.Context, prompt int) *Stream {
@@ -140,6 +163,7 @@ func (s *Stream) start(now time.Time, q *sequence) {
 	if first {
 		s.begin()
 		s.usage.Started, s.usage.Cached, s.usage.Longer, s.usage.Hit = now, q.Cached, q.Match.Longer, q.Match.Kind
+		s.usage.Instead = TokensOf(plain(q.Instead, q.Match.Longer, &q.salt))
 		s.usage.Own, s.usage.Ran, s.usage.Added, s.usage.Lack = q.Own, q.Cached, q.Added, q.waited
 		s.usage.Matched = min(q.matched, now.Sub(s.usage.Submitted))
 		s.usage.Disk = max(min(q.Cached, q.disk[1])-q.disk[0], 0)

@@ -197,7 +197,7 @@ func (n *nodes) tree(q TreeQuery) Tree {
 			t.Parent = x.up.id
 		}
 		if q.First && p.own {
-			t.First = first(x, &q.Salt)
+			t.First = plain(x.first(firstIDs), x.from, &q.Salt)
 		}
 		out.Nodes = append(out.Nodes, t)
 	}
@@ -257,11 +257,10 @@ func union(a, b map[uint64]struct{}) map[uint64]struct{} {
 	return a
 }
 
-// first is the first tokens of a stretch that is under the salt.
-func first(x *stretch, salt *kv.Salt) []int32 {
-	var ids []int32
-	for k, e := range x.first(firstIDs) {
-		if e, _ = salt.Plain(x.from+k, e); !e.IsMedia() {
+// plain is the tokens of a part of a key that is under the salt, without images.
+func plain(key []kv.Elem, from int, salt *kv.Salt) (ids []int32) {
+	for k, e := range key {
+		if e, _ = salt.Plain(from+k, e); !e.IsMedia() {
 			ids = append(ids, int32(e))
 		}
 	}

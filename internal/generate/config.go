@@ -54,6 +54,8 @@ type Config struct {
 
 	// PlainHistory encodes earlier answers as the template renders them, instead of keeping the tokens that were generated.
 	PlainHistory bool
+	// HideThinking says that callers see no reasoning: no text of what is stored, which may have it, is shown.
+	HideThinking bool
 	// NoReplay leaves out reasoning that clients leave out, instead of putting back what was generated.
 	NoReplay bool
 	// HistoryTTL is how long texts are remembered that nobody uses, HistorySessions of how many sessions; 0: as long and of as

@@ -38,6 +38,7 @@ type script struct {
 	context int
 	cached  int // prompt tokens
 	own     bool
+	instead engine.Tokens
 	step    int // so many tokens come together; 0: one
 	prompts []engine.Prompt
 	closed  int
@@ -86,7 +87,7 @@ func (s *scriptStream) Next() (engine.Token, error) {
 func (s *scriptStream) Finish() engine.Reason { return s.finish }
 func (s *scriptStream) Usage() engine.Usage {
 	now := time.Unix(9, 0)
-	return engine.Usage{Cached: s.cached, Longer: s.cached + 1, Hit: 4, Own: s.own, Submitted: now, Started: now.Add(1), First: now.Add(3), Ended: now.Add(7)}
+	return engine.Usage{Cached: s.cached, Longer: s.cached + 1, Hit: 4, Own: s.own, Instead: s.instead, Submitted: now, Started: now.Add(1), First: now.Add(3), Ended: now.Add(7)}
 }
 
 func (s *scriptStream) Started() <-chan struct{} {

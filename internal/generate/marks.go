@@ -81,6 +81,23 @@ func (p *prompt) around(h *transcript.History, token int) [2]string {
 	return [2]string{strings.Clone(before), strings.Clone(clip(after, aroundBytes/2))}
 }
 
+// instead is the text of what is stored where a prompt parts from it, as around gives the prompt's, from the same place on.
+func (m *prompter) instead(p *prompt, e engine.Usage) string {
+	if len(e.Instead) == 0 || m.cfg.HideThinking && m.cfg.Info.Thinking {
+		return ""
+	}
+	at := m.history.TextAt(&p.encoded.Tokens, p.id(e.Longer))
+	from := at
+	for from > 0 && from < len(p.draft.Text) && !utf8.RuneStart(p.draft.Text[from]) {
+		from--
+	}
+	text := []byte(p.draft.Text[from:at])
+	for _, id := range e.Instead.IDs() {
+		text = append(text, m.tok.Bytes(id)...)
+	}
+	return clip(strings.ToValidUTF8(string(text), ""), aroundBytes/2)
+}
+
 // cached says what the prefix cache had for a prompt and how long its steps took, as far as that is known.
 func (m *prompter) cached(u *chat.Usage, p *prompt, r *chat.Request, e engine.Usage) {
 	u.Tokenized = p.encoded.took
@@ -95,6 +112,9 @@ func (m *prompter) cached(u *chat.Usage, p *prompt, r *chat.Request, e engine.Us
 	if e.Own && !p.raw {
 		if around := p.around(m.history, e.Longer); !p.quotes(around[0]) && !p.quotes(around[1]) {
 			u.Around = around
+			if instead := m.instead(p, e); !p.quotes(instead) {
+				u.Instead = instead
+			}
 		}
 	}
 	if !e.First.IsZero() {

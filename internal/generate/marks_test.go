@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -8,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"hearth/internal/chat"
+	"hearth/internal/engine"
 )
 
 // Marks are where messages begin and end in the prompt, and a token is known to be in one.
@@ -128,8 +130,29 @@ func TestAround(t *testing.T) {
 	if a := p.around(g.history, len(p.tokens)); a != [2]string{} {
 		t.Errorf("around nothing: %q", a)
 	}
+	// In its place stands what the engine says, from the same rune on, and no more of it than of the prompt.
+	split := slices.IndexFunc(p.tokens, func(id int32) bool { return !utf8.Valid(g.tok.Bytes(id)) }) + 1 // within a rune
+	if split == 0 {
+		t.Fatal("no rune has several tokens")
+	}
+	for at := range p.tokens[:len(p.tokens)-8] {
+		want := p.around(g.history, at)[1]
+		got := g.instead(p, engine.Usage{Longer: at, Instead: engine.TokensOf(p.tokens[at:min(len(p.tokens), at+40)])})
+		if !strings.HasPrefix(want, got) || len(got) < len(want)-3 || len(got) > aroundBytes/2 {
+			t.Fatalf("token %d: %q stands instead, not %q", at, got, want)
+		}
+	}
+	g.cfg.Info.Thinking, g.cfg.HideThinking = true, true
+	if got := g.instead(p, engine.Usage{Longer: split, Instead: engine.TokensOf(p.tokens[split:])}); got != "" {
+		t.Errorf("%q is shown of a model whose reasoning is not", got)
+	}
+	g.cfg.HideThinking = false
 	for _, own := range []bool{false, true} {
 		s.own, s.cached = own, 11
+		s.instead = ""
+		if own {
+			s.instead = engine.TokensOf(p.tokens[20:30])
+		}
 		seq, err := g.Generate(t.Context(), r)
 		if err != nil {
 			t.Fatal(err)
@@ -138,7 +161,7 @@ func TestAround(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if e.Usage != nil && (e.Usage.Around != [2]string{}) != own {
+			if e.Usage != nil && ((e.Usage.Around != [2]string{}) != own || (e.Usage.Instead != "") != own) {
 				t.Errorf("own %t: around %q", own, e.Usage.Around)
 			}
 		}

@@ -379,11 +379,11 @@ func TestReplayIsNotShown(t *testing.T) {
 	shown, hidden := 0, 0
 	for at := range p.tokens {
 		var u chat.Usage
-		k.g.cached(&u, p, &k.r, engine.Usage{Started: time.Now(), Own: true, Longer: at})
-		for _, text := range u.Around {
+		k.g.cached(&u, p, &k.r, engine.Usage{Started: time.Now(), Own: true, Longer: at, Instead: engine.TokensOf(p.tokens[at:min(len(p.tokens), at+40)])})
+		for _, text := range append(u.Around[:], u.Instead) {
 			for _, words := range []string{"The user", "is a spy", "so I say", "all this"} {
 				if strings.Contains(text, words) {
-					t.Errorf("at token %d of %d %q is shown", at, len(p.tokens), u.Around)
+					t.Errorf("at token %d of %d %q is shown, and %q", at, len(p.tokens), u.Around, u.Instead)
 				}
 			}
 		}

@@ -91,14 +91,16 @@ func (p *Prefix) Credit(key []Elem, o Owner) {
 
 // Owns reports whether the prefix that key shares with the tree ends inside both and all of it was left by party. Then the length
 // of that prefix may be told to the party, since it says nothing about what others sent. Where two parties left the same prefix
-// only the last one is known, so that the other one gets false.
-func (p *Prefix) Owns(key []Elem, party uint64) bool {
+// only the last one is known, so that the other one gets false. instead is what the party left last there where key goes on
+// otherwise: at most longestInstead elements, or none if the party's own ends there.
+func (p *Prefix) Owns(key []Elem, party uint64) (own bool, instead []Elem) {
 	n, at := p.walk(key)
 	if party == 0 || at == 0 || kind(n, at, len(key)) != LCP {
-		return false
+		return false, nil
 	}
+	last := (*node)(nil)
 	for _, end := range p.leaves {
-		if end.party != party || end.reach < at {
+		if end.party != party || end.reach < at || last != nil && last.reach > at && (end.used < last.used || end.reach == at) {
 			continue
 		}
 		x := end
@@ -106,11 +108,30 @@ func (p *Prefix) Owns(key []Elem, party uint64) bool {
 			x = x.parent
 		}
 		if x == n {
-			return true
+			last = end
 		}
 	}
-	return n.party == party && n.reach >= at
+	switch {
+	case last != nil:
+	case n.party == party && n.reach >= at:
+		last = n
+	default:
+		return false, nil
+	}
+	to := min(last.reach, at+longestInstead)
+	for x := last; x != n; x = x.parent {
+		if x.from < to {
+			instead = append(slices.Clone(x.key[:min(to, x.to())-x.from]), instead...)
+		}
+	}
+	if to = min(to, n.to()); to > at {
+		instead = append(slices.Clone(n.key[at-n.from:to-n.from]), instead...)
+	}
+	return true, instead
 }
+
+// longestInstead is what Owns tells of what is stored.
+const longestInstead = 40
 
 // Drop evicts everything that no sequence uses.
 func (p *Prefix) Drop() int64 { return p.clear(func(*node) bool { return true }) }

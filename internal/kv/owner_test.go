@@ -3,6 +3,7 @@ package kv
 import (
 	"crypto/sha256"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -190,7 +191,12 @@ func TestOwns(t *testing.T) {
 		for _, l := range all {
 			reaches = reaches || l.party == party && Common(l.key, key) == at
 		}
-		got := p.Owns(key, party)
+		got, instead := p.Owns(key, party)
+		if len(instead) > 0 && !slices.ContainsFunc(all, func(l left) bool {
+			return l.party == party && Common(l.key, key) == at && len(instead) <= longestInstead && Common(l.key[at:], instead) == len(instead)
+		}) || !got && instead != nil {
+			t.Fatalf("%v parts after %d, where party %d is said to have left %v", key, at, party, instead)
+		}
 		parts := at > 0 && kind(n, at, len(key)) == LCP
 		switch {
 		case got && (!reaches || !parts || party == 0):

@@ -325,7 +325,7 @@ func appendUsage(b []byte, u *engine.Usage) []byte {
 		b = binary.AppendUvarint(b, uint64(n))
 	}
 	b = append(b, byte(u.Hit))
-	b = appendBool(b, u.Own)
+	b = appendText(appendBool(b, u.Own), u.Instead)
 	b = append(b, byte(u.Lack))
 	b = binary.AppendUvarint(b, uint64(u.Matched))
 	for _, t := range []time.Time{u.Started, u.First, u.Ended} {
@@ -352,7 +352,7 @@ func (k *known) readUsage(c *contents) {
 		u.Hit = kv.Miss
 		c.fail()
 	}
-	u.Own = c.bool()
+	u.Own, u.Instead = c.bool(), engine.Tokens(c.text())
 	if u.Lack = engine.Lack(c.byte()); u.Lack > engine.LackMemory {
 		u.Lack = engine.LackNone
 		c.fail()

@@ -176,7 +176,7 @@ func TestUpdatesCross(t *testing.T) {
 			}
 			switch step {
 			case 1:
-				u.Started, u.Cached, u.Disk, u.Longer, u.Hit, u.Own, u.Ran = away.Add(time.Second), 3, 2, 5, kv.LCP, true, 4
+				u.Started, u.Cached, u.Disk, u.Longer, u.Hit, u.Own, u.Ran, u.Instead = away.Add(time.Second), 3, 2, 5, kv.LCP, true, 4, engine.TokensOf([]int32{7, 300})
 			case 3:
 				u.First = away.Add(2 * time.Second)
 			case 11:

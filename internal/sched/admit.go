@@ -168,7 +168,9 @@ func (s *Scheduler) start(q *Seq, slot kv.SlotID, m kv.Match) {
 		if s.prefix != nil {
 			q.Added = s.alloc.Geometry().Added(q.Prompt, m.Tokens, m.Longer)
 		}
-		q.Own = s.prefix != nil && (m.Kind == kv.LCP || m.Kind == kv.Miss) && s.prefix.Owns(q.Key[:q.Prompt], q.Owner.Party)
+		if s.prefix != nil && (m.Kind == kv.LCP || m.Kind == kv.Miss) {
+			q.Own, q.Instead = s.prefix.Owns(q.Key[:q.Prompt], q.Owner.Party)
+		}
 	}
 }
 

@@ -38,6 +38,7 @@ type Seq struct {
 	Cached  int       // tokens that the first admission found there
 	Added   int       // prompt tokens that it adds to the prefix tree, see kv.Geometry.Added
 	Own     bool      // what it shared with the tree then was its owner's own, see kv.Prefix.Owns
+	Instead []kv.Elem // what its owner had left there in the place of what it goes on with, likewise
 	EndSnap kv.SnapID // of a sequence that has left: the snapshot to take before its slot is closed; 0: none
 
 	started bool   // admitted before

@@ -56,14 +56,15 @@ type Phases struct {
 type Parting struct {
 	Before string `json:"before"`
 	After  string `json:"after"`
+	Stored string `json:"stored,omitempty"` // what was cached in the place of After, see chat.Usage.Instead
 }
 
 // ended is a request that has, with what is not for everybody who sees its trace.
 type ended struct {
 	Trace
-	owner  [16]byte
-	err    string // what its client was told; Trace.Error is the kind
-	around [2]string
+	owner   [16]byte
+	err     string   // what its client was told; Trace.Error is the kind
+	parting *Parting // of the text; nil: it did not part, or that is for nobody
 }
 
 // mostEnded bounds the requests that are remembered.
@@ -112,8 +113,8 @@ func (q *requests) end(info *wire.Info, took time.Duration) {
 	}
 	e := &ended{Trace: traceOf(info, took), owner: x.owner}
 	e.API = x.api
-	if info.Usage != nil {
-		e.around = info.Usage.Around
+	if u := info.Usage; u != nil && u.Around != [2]string{} {
+		e.parting = &Parting{u.Around[0], u.Around[1], u.Instead}
 	}
 	if info.Err != nil {
 		e.State, e.Error, e.err = outcome(info)
@@ -203,26 +204,27 @@ func (q *requests) traces(info *wire.Info, live []Trace, now time.Time) []Trace 
 	return out
 }
 
-// trace is the one of a request, if the caller of info may see it, and of their own the text around where it parted from what was
-// cached.
-func (q *requests) trace(id string, info *wire.Info, live []Trace, now time.Time) (_ Trace, around [2]string, ok bool) {
+// trace is the one of a request, if the caller of info may see it, and of their own with the text around where it parted from
+// what was cached.
+func (q *requests) trace(id string, info *wire.Info, live []Trace, now time.Time) (t Trace, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if x := q.of[id]; x != nil && x.seen && mayReach(x.owner, info) {
 		i := slices.IndexFunc(live, func(t Trace) bool { return t.ID == id })
 		if i < 0 {
-			return x.trace(id, nil, now), around, true
+			return x.trace(id, nil, now), true
 		}
-		return x.trace(id, &live[i], now), around, true
+		return x.trace(id, &live[i], now), true
 	}
 	i := slices.IndexFunc(q.ended, func(e *ended) bool { return e.ID == id && mayReach(e.owner, info) })
 	if i < 0 {
-		return Trace{}, around, false
+		return Trace{}, false
 	}
-	if e := q.ended[i]; e.owner == info.Owner {
-		around = e.around
+	e := q.ended[i]
+	if t = e.to(info); e.owner == info.Owner {
+		t.Parting = e.parting
 	}
-	return q.ended[i].to(info), around, true
+	return t, true
 }
 
 // to is what of it the caller of info may see, who may see it.
@@ -240,13 +242,10 @@ func (s *Server) listRequests(_ http.ResponseWriter, r *http.Request) (any, erro
 
 func (s *Server) showRequest(_ http.ResponseWriter, r *http.Request) (any, error) {
 	id, info := r.PathValue("id"), wire.InfoFrom(r.Context())
-	t, around, ok := s.requests.trace(id, info, s.o.Monitor.Live(), time.Now())
+	t, ok := s.requests.trace(id, info, s.o.Monitor.Live(), time.Now())
 	if !ok {
 		return nil, &chat.Error{Kind: chat.NotFound, Code: "request_not_found",
 			Msg: "no request of yours with the id " + wire.Quote(id) + " waits, runs or has ended lately; GET /v1/requests lists those"}
-	}
-	if around != [2]string{} {
-		t.Parting = &Parting{around[0], around[1]}
 	}
 	return t, nil
 }

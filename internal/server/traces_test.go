@@ -27,6 +27,7 @@ func TestTraces(t *testing.T) {
 		for _, i := range []int{0, len(steps) - 1} {
 			u := *steps[i].Event.Usage
 			u.Hit, u.Cached, u.Disk, u.Common, u.Parted, u.Around = "lcp", 2, 1, 3, 1, [2]string{words + " before", words + " after"}
+			u.Instead = words + " instead"
 			u.Tokenized, u.Queued, u.Matched, u.Prefill, u.Decode = 2e6, 30e6, 10e6, 5e6, 1e9
 			u.Output = 3 * min(i, 1)
 			steps[i].Event.Usage = &u
@@ -104,7 +105,7 @@ func TestTraces(t *testing.T) {
 	}
 
 	var one Trace
-	if text := get("alice", "/v1/requests/"+done.ID, 200, &one); one.Parting == nil || *one.Parting != (Parting{"apples before", "apples after"}) {
+	if text := get("alice", "/v1/requests/"+done.ID, 200, &one); one.Parting == nil || *one.Parting != (Parting{"apples before", "apples after", "apples instead"}) {
 		t.Errorf("alice's request is %s", text)
 	}
 	if get("alice", "/v1/requests/"+hers, 200, &one); one.State != "prefill" {
@@ -215,7 +216,7 @@ func TestTracesWrap(t *testing.T) {
 			t.Fatalf("place %d has %+v", i+1, all[i+1])
 		}
 	}
-	if _, _, ok := q.trace("8", &wire.Info{}, nil, began); ok {
+	if _, ok := q.trace("8", &wire.Info{}, nil, began); ok {
 		t.Error("one too many is remembered")
 	}
 	if len(q.traces(&wire.Info{Client: access.Client{Owner: [16]byte{1}}}, nil, began)) != 0 {

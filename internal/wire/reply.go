@@ -310,7 +310,7 @@ func addUsage(sum, u *chat.Usage) {
 	}
 	sum.Disk, sum.Added, sum.Limit, sum.Dropped = u.Disk, u.Added, u.Limit, u.Dropped
 	sum.Prompt, sum.Cached, sum.Hit, sum.Common, sum.Parted, sum.Spliced = u.Prompt, u.Cached, u.Hit, u.Common, u.Parted, u.Spliced
-	sum.Around, sum.Replayed, sum.Form = u.Around, u.Replayed, u.Form
+	sum.Around, sum.Instead, sum.Replayed, sum.Form = u.Around, u.Instead, u.Replayed, u.Form
 	for _, b := range u.Bounds {
 		if !slices.Contains(sum.Bounds, b) {
 			sum.Bounds = append(sum.Bounds, b)
