@@ -325,7 +325,7 @@ func appendUsage(b []byte, u *engine.Usage) []byte {
 		b = binary.AppendUvarint(b, uint64(n))
 	}
 	b = append(b, byte(u.Hit))
-	b = appendText(appendBool(b, u.Own), u.Instead)
+	b = appendText(appendBool(b, u.Own), string(u.Instead))
 	b = append(b, byte(u.Lack))
 	b = binary.AppendUvarint(b, uint64(u.Matched))
 	for _, t := range []time.Time{u.Started, u.First, u.Ended} {
