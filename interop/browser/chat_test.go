@@ -11,6 +11,7 @@ import (
 
 // lines of the script that the chat is tried with.
 const lines = `{"if_last": "^slow", "raw": "{{repeat 4000 \"word \"}}end", "tokens_per_s": 60}
+{"if_last": "^nothing", "fault": {"kind": "stall"}}
 {"if_last": "weather", "if_tool": "weather", "raw": "Let me look.\n<tool_call>\n{\"name\": {{json .Tool}}, \"arguments\": {\"city\": \"Paris\"}}\n</tool_call>"}
 {"if_last": "^18 degrees", "raw": "It is warm in **Paris**."}
 {"if_last": "picture", "raw": "A picture of nothing."}
@@ -186,4 +187,16 @@ func reloads(t *testing.T, browser context.Context) {
 	b.wait("the conversation", "document.querySelector('.prose')?.innerText.length > "+fmt.Sprint(n))
 	b.key("#prompt", "Escape")
 	b.sees("Stopped.")
+
+	// What an answer waits for is said, as the server has it; here a script's, which has neither a queue nor a prompt to read.
+	b.text(`(() => { const ask = fetch; let id; globalThis.phase = 'queued'; globalThis.fetch = async (path, options) => {
+		if (path === '/v1/status') return Response.json({ requests: [{ request_id: id, phase, progress: .49 }] });
+		const reply = await ask(path, options);
+		if (path === '/v1/chat/completions') id = reply.headers.get('x-request-id');
+		return reply; }; })()`)
+	b.ask("nothing comes")
+	b.sees("Waiting for other requests")
+	b.text("phase = 'prefill'")
+	b.sees("Reading the prompt, 49 %")
+	b.press("Stop")
 }

@@ -186,6 +186,11 @@ func watches(t *testing.T, browser context.Context) {
 		b.text(line + ".open = true")
 		b.wait(want, line+".querySelector('.trace')?.innerText.includes("+quote(want)+")")
 	}
+	for i, want := range []string{"what changes is best put at its end", "what changes is best put at its end", "--max-sequences", "A shorter answer", "", "Load, under Models"} {
+		if got := b.text(fmt.Sprintf("document.querySelectorAll('.latest details')[%d].querySelector('.trace h3').parentNode.innerText", i)); !strings.Contains(got, want) {
+			t.Errorf("what would make it shorter: %q has no %q", got, want)
+		}
+	}
 	if got := b.text("document.querySelector('.parting pre').textContent"); got != "… Today is Tuesday, name-1 here they part: name-2 and more …" {
 		t.Errorf("the parting reads %q", got)
 	}

@@ -1,6 +1,8 @@
 // Answers that are being written. They go on while another conversation, or another view, is looked at.
-import { call, events, words, Failure } from './api.js';
+import { call, events, getJSON, words, Failure } from './api.js';
 import { keep } from './store.js';
+
+const often = 1000; // milliseconds between two looks at what an answer waits for
 
 const running = new Map(); // by conversation and number
 
@@ -15,7 +17,7 @@ export const anyAnswering = (of) => [...running.values()].find((a) => a.message.
 export class Answer extends EventTarget {
   constructor(meta, message, body) {
     super();
-    Object.assign(this, { meta, message, body, controller: new AbortController(), saved: 0, savedAt: 0 });
+    Object.assign(this, { meta, message, body, controller: new AbortController(), id: '', saved: 0, savedAt: 0 });
     message.state = 'writing';
     running.set(keyOf(message), this);
     this.ended = this.run();
@@ -33,11 +35,12 @@ export class Answer extends EventTarget {
   async run() {
     const m = this.message;
     const asked = performance.now();
-    let first = 0, last = 0, usage = null, ended = false, id = '';
+    let first = 0, last = 0, usage = null, ended = false;
+    const watch = setInterval(() => this.look(), often);
     try {
       await keep(this.meta, [m]);
       const response = await call('/v1/chat/completions', { body: { ...this.body, stream: true, stream_options: { include_usage: true } }, signal: this.controller.signal });
-      id = response.headers.get('x-request-id') ?? '';
+      this.id = response.headers.get('x-request-id') ?? '';
       for await (const { data } of events(response)) {
         if (data === '[DONE]') {
           ended = true;
@@ -52,6 +55,7 @@ export class Answer extends EventTarget {
         if (took) {
           last = performance.now();
           first ||= last;
+          clearInterval(watch);
         }
         if (choice.finish_reason) m.finish = String(choice.finish_reason);
         this.keepSometimes();
@@ -63,10 +67,11 @@ export class Answer extends EventTarget {
         m.error = words(e);
       }
     }
+    clearInterval(watch);
     const output = usage?.completion_tokens ?? 0;
     if (first) {
       m.stats = {
-        id, first: Math.round(first - asked), prompt: usage?.prompt_tokens ?? 0, cached: usage?.prompt_tokens_details?.cached_tokens ?? 0, output,
+        id: this.id, first: Math.round(first - asked), prompt: usage?.prompt_tokens ?? 0, cached: usage?.prompt_tokens_details?.cached_tokens ?? 0, output,
         rate: output > 1 && last - first > 50 ? Math.round((output - 1) / (last - first) * 10000) / 10 : 0,
       };
     }
@@ -77,6 +82,19 @@ export class Answer extends EventTarget {
       m.error ||= words(e);
     }
     this.dispatchEvent(new Event('end'));
+  }
+
+  /** look asks what the answer waits for, as long as nothing of it has come. */
+  async look() {
+    if (document.hidden) return;
+    const options = { quiet: true, signal: this.controller.signal };
+    let text = '';
+    try {
+      const r = (await getJSON('/v1/status', options)).requests?.find((x) => x.request_id === this.id);
+      if (r) text = { queued: 'Waiting for other requests', prefill: 'Reading the prompt, ' + Math.round(r.progress * 100) + ' %' }[r.phase] ?? '';
+      else if ((await getJSON('/v1/models', options)).data.find((x) => x.id === this.body.model)?.state === 'loading') text = 'Loading the model';
+    } catch { /* the answer itself says so */ }
+    this.tell('waits', text);
   }
 
   /** take adds a piece to the message. */

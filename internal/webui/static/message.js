@@ -83,7 +83,7 @@ export class Shown {
     }
     this.draw();
     this.root.setAttribute('aria-busy', 'true');
-    this.waitingDots = h('p.waiting', {}, h('span.unseen', {}, 'Waiting for the first token'), h('i'), h('i'), h('i'));
+    this.waitingDots = h('p.waiting', {}, h('span.unseen', {}, 'Waiting for the first token'), h('i'), h('i'), h('i'), h('span.small'));
     if (!m.text) this.body.append(this.waitingDots);
     this.more = (e) => this.take(e.detail);
     this.answer.addEventListener('more', this.more);
@@ -102,6 +102,10 @@ export class Shown {
   }
 
   take({ kind, text }) {
+    if (kind === 'waits') {
+      this.waitingDots.lastChild.textContent = text;
+      return;
+    }
     this.waitingDots?.remove();
     if (kind === 'text') {
       this.thought?.removeAttribute('data-busy');

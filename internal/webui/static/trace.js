@@ -138,7 +138,7 @@ function trace(r) {
   const rest = r.wall_s - parts.reduce((sum, p) => sum + p.s, 0);
   if (rest > Math.max(.005, r.wall_s / 50)) parts.push({ text: 'Rest', look: 'free', s: rest, what: 'between these, and until the client had it all' });
   return [
-    h('div', {}, h('h3', {}, ended(r) ? 'Why did this take ' + seconds(r.wall_s) + '?' : 'What it does'), ...why(r).map((text) => h('p.why', {}, text))),
+    h('div', {}, h('h3', {}, ended(r) ? 'Why did this take ' + seconds(r.wall_s) + '?' : 'What it does'), ...why(r).map((text) => h('p.why', {}, text)), shorter(r)),
     h('div.phases', {}, shares(parts.map((p) => [p.look, p.s]), { label: parts.filter((p) => p.s > 0).map((p) => p.text + ' ' + seconds(p.s)).join(', ') }),
       h('ol', {}, ...parts.map((p) => h('li', {}, swatch('areas', p.look), h('strong', {}, p.text), h('span.figures-same', {}, seconds(p.s)), h('span.muted', {}, p.what))))),
     parting(r.parting),
@@ -169,6 +169,20 @@ export function why(r) {
   told.forEach(([phase, s], i) => out.push((i === 0 ? mostly + ', ' + seconds(s) + ', ' : 'Another ' + seconds(s) + ' ') + reasons[phase](r)));
   return out;
 }
+
+/** shorter says what would make the longest phase shorter, of requests that took a while. */
+function shorter(r) {
+  const [phase] = Object.entries(r.phases).reduce((a, b) => (b[1] > a[1] ? b : a));
+  if (!ended(r) || r.wall_s < 2 || phase === 'prefill_s' && !['lcp', 'miss'].includes(r.cache_hit_type)) return null;
+  return helps[phase] && h('p.muted.small', {}, helps[phase]);
+}
+
+const helps = {
+  load_s: 'A model stays in memory until nobody has asked for it for a while (--idle-unload). Load, under Models, has it ready before.',
+  queue_s: 'hearth serve --max-sequences says how many requests run at once, as far as there is memory.',
+  prefill_s: 'What a prompt begins with is read once, as long as it stays as it is: what changes is best put at its end.',
+  decode_s: 'A shorter answer, less thinking or a smaller model takes less time.',
+};
 
 /** reasons say what the time of a phase went into. */
 const reasons = {
