@@ -117,11 +117,11 @@ $(VENV)/mlx/.done-lm: $(VENV)/mlx/.done
 	$(VENV)/mlx/bin/pip install -q 'mlx-lm==0.32.2'
 	touch $@
 
-interop: $(PYTHON_SUITES:%=interop-python-%) $(PREVIOUS_SUITES:%=interop-previous-%) interop-openapi interop-go interop-hub interop-npm ## the official SDKs in Python, Go and TypeScript and Claude Code (also through LiteLLM), Codex, opencode and aider against a running server
+interop: $(PYTHON_SUITES:%=interop-python-%) $(PREVIOUS_SUITES:%=interop-previous-%) interop-openapi interop-go interop-hub interop-npm ## the official SDKs in Python, Go and TypeScript and Claude Code (also through LiteLLM), Codex, opencode, Qwen Code, pi and aider against a running server
 
 interop-npm: $(if $(HAS_NPM),$(NPM_SUITES))
 	@if test -n "$(HAS_NPM)"; then :; elif test "$$CI" = true; then echo "npm is missing" >&2; exit 1; \
-	else echo "skipped, because npm is missing: the TypeScript SDKs, Claude Code, Codex, opencode, and LiteLLM and aider beside them" >&2; fi
+	else echo "skipped, because npm is missing: the TypeScript SDKs, Claude Code, Codex, opencode, Qwen Code, pi, and LiteLLM and aider beside them" >&2; fi
 
 $(PYTHON_SUITES:%=interop-python-%): interop-python-%: build $(VENV)/.done
 	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/bin/python interop/python/test_$*.py
@@ -147,7 +147,7 @@ interop-claude: build $(VENV)/claude/.done $(VENV)/litellm/.done
 	go test -count=1 ./interop/claude -hearth $(CURDIR)/bin/hearth -claude $(CURDIR)/$(VENV)/claude/node_modules/.bin/claude -litellm $(CURDIR)/$(VENV)/litellm/bin/litellm
 
 interop-agents: build $(VENV)/agents/.done $(VENV)/aider/.done
-	go test -count=1 ./interop/agents -hearth $(CURDIR)/bin/hearth -codex $(CURDIR)/$(VENV)/agents/node_modules/.bin/codex -opencode $(CURDIR)/$(VENV)/agents/node_modules/.bin/opencode -aider $(CURDIR)/$(VENV)/aider/bin/aider
+	go test -count=1 ./interop/agents -hearth $(CURDIR)/bin/hearth -codex $(CURDIR)/$(VENV)/agents/node_modules/.bin/codex -opencode $(CURDIR)/$(VENV)/agents/node_modules/.bin/opencode -qwen $(CURDIR)/$(VENV)/agents/node_modules/.bin/qwen -pi $(CURDIR)/$(VENV)/agents/node_modules/.bin/pi -aider $(CURDIR)/$(VENV)/aider/bin/aider
 
 interop-mcp: build $(VENV)/mcp/.done $(VENV)/mcp-python/.done
 	go test -count=1 ./interop/mcp -hearth $(CURDIR)/bin/hearth -everything $(CURDIR)/$(VENV)/mcp/node_modules/.bin/mcp-server-everything -python $(CURDIR)/$(VENV)/mcp-python/bin/python

@@ -1,6 +1,6 @@
-// Package agents runs real coding agents, Codex, opencode and aider, headless and in a clean home, against hearth with a script
-// in the model's place, or with the demo: `make interop` installs them and runs this. How they are set up stands in
-// docs/agents.md, Codex also as hearth launch sets it up.
+// Package agents runs real coding agents, Codex, opencode, Qwen Code, pi and aider, headless and in a clean home, against hearth
+// with a script in the model's place, or with the demo: `make interop` installs them and runs this. How they are set up stands in
+// docs/agents.md, Codex also as hearth launch sets it up, Qwen Code and pi as the page's Connect view does.
 package agents
 
 import (

@@ -53,7 +53,7 @@ func connects(t *testing.T, browser context.Context) {
 		}
 	}
 	b.press("Claude Code")
-	b.sees("Claude Code has a prompt of some 14,000 tokens before a word of yours. With this context of 8,192 it does not get far")
+	b.sees("The prompt of Claude Code itself has some 14,000 tokens. A context of 8,192 leaves little for a session")
 	b.axe("connect")
 	b.sees("Copy has it")
 	b.press("Test it")
