@@ -140,7 +140,7 @@ export const swatch = (kind, look) => drawing('svg', { class: 'swatch ' + kind, 
 
 /** shares draws parts of a whole beside each other, [class, size] each; without the whole they are all of it. What is there at all is to be seen, and what is more than the whole is cut. */
 export function shares(parts, { whole, label } = {}) {
-  const width = 1000, least = 4;
+  const width = 1000, least = 12; // of which the line between parts takes some
   whole ??= parts.reduce((sum, [, n]) => sum + Math.max(0, n), 0);
   let x = 0, left = parts.filter(([, n]) => n > 0).length;
   return drawing('svg', { class: 'shares', viewBox: '0 0 ' + width + ' 10', preserveAspectRatio: 'none', ...(label ? { role: 'img', 'aria-label': label } : { 'aria-hidden': 'true' }) }, ...parts.filter(([, n]) => n > 0).map(([look, n]) => {
