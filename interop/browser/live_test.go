@@ -103,7 +103,7 @@ func watched(target *url.URL, operator bool, more int, text func(i int) string) 
 		for _, x := range traces {
 			if x["request_id"] == r.PathValue("id") {
 				whole := maps.Clone(x)
-				whole["parting"] = object{"before": "Today is Tuesday, " + text(1), "after": text(2) + " and more"}
+				whole["parting"] = object{"before": "Today is Tuesday, " + text(1), "after": text(2) + " and more", "stored": text(3)}
 				return whole
 			}
 		}
@@ -191,7 +191,7 @@ func watches(t *testing.T, browser context.Context) {
 			t.Errorf("what would make it shorter: %q has no %q", got, want)
 		}
 	}
-	if got := b.text("document.querySelector('.parting pre').textContent"); got != "… Today is Tuesday, name-1 here they part: name-2 and more …" {
+	if got := b.text("document.querySelector('.parting .sides').textContent"); got != "Stored before… Today is Tuesday, name-1 here they part: name-3 …This prompt… Today is Tuesday, name-1 here they part: name-2 and more …" {
 		t.Errorf("the parting reads %q", got)
 	}
 	b.text("document.querySelectorAll('details.numbers').forEach(d => { d.open = true })")
@@ -282,7 +282,7 @@ func lives(t *testing.T, browser context.Context) {
 	stop()
 	ended.Wait()
 	b.show(server.URL + "/#/live/" + parted)
-	b.wait("where it parted", "document.querySelector('.latest details[open] .parting')?.textContent.includes('Who sails?')")
+	b.wait("where it parted", "document.querySelector('.latest details[open] .parting del')?.textContent.includes('What is a boat?') && document.querySelector('.parting ins').textContent.includes('Who sails?')")
 	b.show(server.URL)
 	b.ask("What is a boat?")
 	b.answered()

@@ -146,12 +146,14 @@ function trace(r) {
   ].filter(Boolean);
 }
 
-/** parting shows the text around the place where a prompt parted from what is stored. */
+/** parting shows the text around the place where a prompt parted from what is stored, and beside it what is stored there, where that is known. */
 function parting(p) {
   if (!p) return null;
-  const mark = () => h('span.parted', {}, h('span.unseen', {}, ' here they part: '));
-  return h('div.parting', { role: 'group', 'aria-label': 'Where the prompt parted from what was stored' }, h('p.small', {}, 'Up to the mark the prompt is as it was stored; ', h('span.new', {}, 'what comes after it'), ' is new.'),
-    h('pre', { tabindex: 0, role: 'region', 'aria-label': 'The text there' }, h('span.muted', {}, '… ' + visible(p.before)), mark(), h('ins', {}, visible(p.after) + ' …')));
+  const side = (title, look, text) => h('div', {}, h('h4', {}, title), h('pre', { tabindex: 0, role: 'region', 'aria-label': title },
+    h('span.muted', {}, '… ' + visible(p.before)), h('span.parted', {}, h('span.unseen', {}, ' here they part: ')), h(look, {}, visible(text) + ' …')));
+  return h('div.parting', { role: 'group', 'aria-label': 'Where the prompt parted from what was stored' },
+    h('p.small', {}, p.stored ? 'Up to the mark both are the same. What comes after it differs, so all from there on had to be computed.' : 'Up to the mark the prompt is as it was stored; what comes after it is new.'),
+    h('div.sides', {}, p.stored ? side('Stored before', 'del', p.stored) : null, side('This prompt', 'ins', p.after)));
 }
 
 /** visible shows ends of lines too. */
