@@ -172,7 +172,7 @@ func (b block) told(t *testing.T, folder string) (texts []string) {
 		decode(t, ran(t, b.Text, nil, "python3", "-c", pythonSDKs), &v)
 		texts = leaves(v)
 	case "go":
-		f, err := parser.ParseFile(token.NewFileSet(), "", "package p\nfunc f() error {\n"+b.Text+"\nreturn nil\n}", 0)
+		f, err := parser.ParseFile(token.NewFileSet(), "", b.Text, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,7 @@ const exports = (vars) => 'export ' + Object.entries(vars).map(([name, value]) =
 const inputs = (at) => (at.sees ? ['text', 'image'] : ['text']);
 
 const ask = 'Say hello.';
-const room = (at) => Math.max(1024, Math.min(8192, Math.floor(at.context / 4)));
+const room = (at) => Math.min(8192, Math.floor(at.context / 4));
 
 /** claudeLimits is what Claude Code is told of the context, as internal/cli/launch_claude.go has it. */
 const claudeLimits = (context) => {
@@ -140,7 +140,7 @@ reply = client.messages.create(model=${json(at.model)}, max_tokens=1000, message
 print(reply.content[-1].text)`]],
   },
   {
-    name: 'TypeScript', id: 'typescript', about: 'The SDKs of OpenAI and of Anthropic.',
+    name: 'TypeScript', id: 'typescript', about: 'The SDKs of OpenAI and of Anthropic, in a module: a file that ends in .mts or .mjs.',
     blocks: (at) => [['npm install openai', 'ts', `import OpenAI from 'openai';
 
 const client = new OpenAI({ baseURL: ${json(at.url + '/v1')}, apiKey: ${json(at.key)} });
@@ -153,15 +153,28 @@ console.log(reply.content);`]],
   },
   {
     name: 'Go', id: 'go', about: 'The SDK of OpenAI.',
-    blocks: (at) => [['go get github.com/openai/openai-go/v3', 'go', `client := openai.NewClient(option.WithBaseURL(${json(at.url + '/v1')}), option.WithAPIKey(${json(at.key)}))
-reply, err := client.Chat.Completions.New(ctx, openai.ChatCompletionNewParams{
-	Model:    ${json(at.model)},
-	Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage(${json(ask)})},
-})
-if err != nil {
-	return err
-}
-fmt.Println(reply.Choices[0].Message.Content)`]],
+    blocks: (at) => [['go get github.com/openai/openai-go/v3', 'go', `package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+)
+
+func main() {
+	client := openai.NewClient(option.WithBaseURL(${json(at.url + '/v1')}), option.WithAPIKey(${json(at.key)}))
+	reply, err := client.Chat.Completions.New(context.Background(), openai.ChatCompletionNewParams{
+		Model:    ${json(at.model)},
+		Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage(${json(ask)})},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(reply.Choices[0].Message.Content)
+}`]],
   },
   {
     name: 'curl', id: 'curl', about: 'Each of the three APIs.',
