@@ -112,7 +112,7 @@ func shows(t *testing.T, browser context.Context) {
 	state("on disk")
 	b.press("Connect to org/little")
 	b.wait("the model", "document.querySelector('#connect-model').value === 'org/little'")
-	b.sees("With this context of 8,192 it does not get far")
+	b.sees("A context of 8,192 leaves little for a session")
 	b.press("Codex")
 	b.wait("the model of another client", "document.querySelector('section h2').innerText === 'Codex' && document.querySelector('#connect-model').value === 'org/little'")
 	b.click("#nav a[data-view=models]")
