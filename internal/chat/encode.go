@@ -27,10 +27,18 @@ type EmbedRequest struct {
 	KeepAlive  *time.Duration // see Request
 }
 
+// EncodeTimes are where the time of a request for vectors or scores went.
+type EncodeTimes struct {
+	Tokenized time.Duration // its tokens were made
+	Queued    time.Duration // from there to the first step that had some of them
+	Ran       time.Duration // from there to the end
+}
+
 // Embeddings are the vectors of a request's inputs, in their order, all of one length.
 type Embeddings struct {
 	Vectors [][]float32
 	Tokens  int // of all inputs, as the model read them
+	EncodeTimes
 }
 
 // RankRequest asks how well documents answer a query.
@@ -47,6 +55,7 @@ type RankRequest struct {
 type Ranking struct {
 	Scores []float64
 	Tokens int // of all pairs, as the model read them
+	EncodeTimes
 }
 
 // Embedder turns texts into vectors with one model. Implementations are safe for concurrent use. Errors are *Error.

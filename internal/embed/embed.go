@@ -132,7 +132,7 @@ func (s *Service) Embed(ctx context.Context, r *chat.EmbedRequest) (*chat.Embedd
 	if err != nil {
 		return nil, err
 	}
-	q := &request{ctx: ctx, width: n}
+	q := &request{ctx: ctx, width: n, came: time.Now()}
 	for i := range r.Inputs {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -149,7 +149,7 @@ func (s *Service) Embed(ctx context.Context, r *chat.EmbedRequest) (*chat.Embedd
 	if err := s.run(q); err != nil {
 		return nil, err
 	}
-	out := &chat.Embeddings{Tokens: q.tokens, Vectors: make([][]float32, len(q.texts))}
+	out := &chat.Embeddings{Tokens: q.tokens, Vectors: make([][]float32, len(q.texts)), EncodeTimes: q.took}
 	for i := range out.Vectors {
 		out.Vectors[i] = q.out[i*n:][:n:n]
 	}
@@ -224,6 +224,7 @@ func (s *Service) run(q *request) error {
 	}
 	q.out = make([]float32, len(q.texts)*q.width)
 	q.left, q.done = len(q.texts), make(chan struct{})
+	queued := time.Now()
 	if err := s.queue.put(q, s.cfg.MaxWaiting); err != nil {
 		return err
 	}
@@ -241,6 +242,7 @@ func (s *Service) run(q *request) error {
 	case q.broken:
 		return asError(errors.New("the model gave numbers that are not finite"))
 	}
+	q.took = chat.EncodeTimes{Tokenized: queued.Sub(q.came), Queued: q.began.Sub(queued), Ran: time.Since(q.began)}
 	return nil
 }
 
@@ -281,11 +283,14 @@ type request struct {
 	tokens int
 	width  int       // numbers to keep of every row
 	out    []float32 // texts × width
+	came   time.Time
+	took   chat.EncodeTimes // set at the end
 
 	// Of the queue.
-	broken bool // the loop's while left > 0: some number is none
-	next   int  // first text that is in no step yet
-	left   int  // texts that are not done
+	broken bool      // the loop's while left > 0: some number is none
+	next   int       // first text that is in no step yet
+	left   int       // texts that are not done
+	began  time.Time // the first step that has some of it
 	err    error
 	done   chan struct{}
 }

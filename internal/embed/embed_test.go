@@ -103,6 +103,9 @@ func TestEmbed(t *testing.T) {
 	if out.Tokens != 7+7+4 || len(out.Vectors) != 3 {
 		t.Fatalf("%d tokens, %d vectors", out.Tokens, len(out.Vectors))
 	}
+	if out.Tokenized <= 0 || out.Queued < 0 || out.Ran <= 0 {
+		t.Errorf("it took %+v", out.EncodeTimes)
+	}
 	if !slices.Equal(out.Vectors[0], out.Vectors[1]) || slices.Equal(out.Vectors[0], out.Vectors[2]) {
 		t.Error("the same texts differ, or different ones do not")
 	}

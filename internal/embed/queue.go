@@ -179,6 +179,9 @@ func (u *queue) tidy() {
 
 // place puts the next text of a request behind the batch.
 func (u *queue) place(q *request) {
+	if q.next == 0 {
+		q.began = time.Now()
+	}
 	b, t := &u.batch, &q.texts[q.next]
 	if len(t.types) > 0 && len(b.Types) < len(b.Tokens) {
 		b.Types = append(b.Types, make([]int32, len(b.Tokens)-len(b.Types))...)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"hearth/internal/chat"
 	"hearth/internal/model"
@@ -12,6 +13,7 @@ import (
 
 // Rank implements chat.Ranker.
 func (s *Service) Rank(ctx context.Context, r *chat.RankRequest) (*chat.Ranking, error) {
+	came := time.Now()
 	limit, err := s.room(&r.Overflow)
 	if err != nil {
 		return nil, err
@@ -23,7 +25,7 @@ func (s *Service) Rank(ctx context.Context, r *chat.RankRequest) (*chat.Ranking,
 	if n := query.least(); n >= limit {
 		return nil, s.tooLong("query", n, limit)
 	}
-	q := &request{ctx: ctx, width: 1}
+	q := &request{ctx: ctx, width: 1, came: came}
 	for i := range r.Documents {
 		d := &r.Documents[i]
 		ids, types, n, err := query.read(ctx, d.Text, limit)
@@ -43,7 +45,7 @@ func (s *Service) Rank(ctx context.Context, r *chat.RankRequest) (*chat.Ranking,
 	if err := s.run(q); err != nil {
 		return nil, err
 	}
-	out := &chat.Ranking{Tokens: q.tokens}
+	out := &chat.Ranking{Tokens: q.tokens, EncodeTimes: q.took}
 	for _, x := range q.out {
 		out.Scores = append(out.Scores, float64(x))
 	}

@@ -31,6 +31,7 @@ type running struct {
 	ofModel bool   // which is a protocol's
 
 	seen           bool // it is decoded: it has the next ones
+	encodes        bool // it asks for vectors or scores, of which no engine knows
 	model, session string
 }
 

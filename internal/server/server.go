@@ -179,6 +179,7 @@ func New(o Options) *Server {
 			write(r, req)
 		}
 	}
+	wo.Encodes = func(r *http.Request, model string) { s.requests.encodes(wire.InfoFrom(r.Context()), model) }
 	for _, p := range o.Protocols {
 		p.Mount(mux, wo)
 	}

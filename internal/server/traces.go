@@ -82,6 +82,16 @@ func (q *requests) seen(info *wire.Info, model string) {
 	}
 }
 
+// encodes is seen for a request for vectors or scores.
+func (q *requests) encodes(info *wire.Info, model string) {
+	q.seen(info, model)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if x := q.of[info.RequestID]; x != nil {
+		x.encodes = true
+	}
+}
+
 // session is that of a request that waits or runs. Called with mu held.
 func (q *requests) session(id string) string {
 	if x := q.of[id]; x != nil {
@@ -171,10 +181,13 @@ func traceOf(info *wire.Info, took time.Duration) Trace {
 func (x *running) trace(id string, live *Trace, now time.Time) Trace {
 	const before = 2 // it was decoded, its model was there
 	t := Trace{Model: wire.Clip(x.model, 200), State: "queued"}
-	if live != nil {
+	switch n := x.info.Advanced(); {
+	case live != nil:
 		t = *live
-	} else if x.info.Advanced() > before {
+	case n > before:
 		t.State = "generation"
+	case n == before && x.encodes:
+		t.State = "prefill"
 	}
 	t.Phases.Load = x.info.Loaded(now).Seconds()
 	t.ID, t.API, t.Session, t.Began, t.Wall = id, x.api, x.session, unix(x.began), now.Sub(x.began).Seconds()

@@ -193,6 +193,66 @@ func TestTraceOfLoad(t *testing.T) {
 	}
 }
 
+// encoder is a model for vectors that is there, and begins, when it is told.
+type encoder struct {
+	chat.Encoders
+	told chan struct{}
+}
+
+func (e encoder) Model() chat.Model { return chat.Model{ID: "e"} }
+
+func (e encoder) OpenEmbedder(context.Context, string) (chat.Embedder, error) {
+	<-e.told
+	return e, nil
+}
+
+func (e encoder) Embed(context.Context, *chat.EmbedRequest) (*chat.Embeddings, error) {
+	<-e.told
+	return &chat.Embeddings{Vectors: [][]float32{{1}}, Tokens: 5, EncodeTimes: chat.EncodeTimes{Tokenized: 1e6, Queued: 2e6, Ran: 3e6}}, nil
+}
+
+// A request for vectors is among the others while it waits and runs, and when it has ended, with the phases that it has.
+func TestTraceOfEmbedding(t *testing.T) {
+	o, f, e := options(), &figures{}, encoder{told: make(chan struct{})}
+	o.Encoders, o.Monitor, o.Keys = e, f, named("alice", "bob")
+	s := New(o)
+	replied := make(chan struct{})
+	go func() {
+		do(s, "POST", "/v1/embeddings", `{"model":"e","input":"secret"}`, "X-Api-Key: key-alice")
+		close(replied)
+	}()
+	state := func(want string) (x Trace) {
+		t.Helper()
+		for deadline := time.Now().Add(20 * time.Second); x.State != want; time.Sleep(time.Millisecond) {
+			var all Traces
+			if w := do(s, "GET", "/v1/requests", "", "X-Api-Key: key-alice"); json.Unmarshal(w.Body.Bytes(), &all) != nil || strings.Contains(w.Body.String(), "secret") {
+				t.Fatal(w.Body)
+			}
+			if len(all.Requests) == 1 {
+				x = all.Requests[0]
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("it is not %s: %+v", want, x)
+			}
+		}
+		return x
+	}
+	if x := state("queued"); x.Model != "e" || x.API != "/v1/embeddings" || x.Phases.Load == 0 {
+		t.Errorf("while it waits: %+v", x)
+	}
+	e.told <- struct{}{}
+	state("prefill")
+	e.told <- struct{}{}
+	<-replied
+	x := state("done")
+	if want := (Phases{Load: x.Phases.Load, Tokenize: 0.001, Queue: 0.002, Prefill: 0.003}); x.Phases != want || x.Phases.Load == 0 || x.Prompt != 5 || x.Output != 0 {
+		t.Errorf("at the end: %+v", x)
+	}
+	if w := do(s, "GET", "/v1/requests", "", "X-Api-Key: key-bob"); strings.Contains(w.Body.String(), "embeddings") {
+		t.Errorf("another sees %s", w.Body)
+	}
+}
+
 // The latest requests are remembered and no more, in the order in which they came.
 func TestTracesWrap(t *testing.T) {
 	q := requests{}

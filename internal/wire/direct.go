@@ -7,10 +7,10 @@ import (
 )
 
 // Direct answers r with a document that no generator makes, such as embeddings. f gives its JSON, the name of the model for the
-// log and how many tokens were read, or an error.
-func Direct(w http.ResponseWriter, r *http.Request, fail ErrorWriter, f func() (body []byte, model string, tokens int, err error)) {
+// log and what it took, or an error.
+func Direct(w http.ResponseWriter, r *http.Request, fail ErrorWriter, f func() (body []byte, model string, usage *chat.Usage, err error)) {
 	info := InfoFrom(r.Context())
-	body, model, tokens, err := f()
+	body, model, usage, err := f()
 	info.Model = model
 	switch {
 	case err != nil && gone(r.Context()):
@@ -18,7 +18,7 @@ func Direct(w http.ResponseWriter, r *http.Request, fail ErrorWriter, f func() (
 	case err != nil:
 		fail(w, r, asError(r.Context(), err))
 	default:
-		info.Usage = &chat.Usage{Prompt: tokens}
+		info.Usage = usage
 		w.Header().Set("Content-Type", "application/json")
 		Write(w, body)
 	}

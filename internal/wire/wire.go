@@ -77,9 +77,11 @@ type Options struct {
 	// Decided, if set, is called once a reply has begun whose request asks to be explained.
 	Decided func(ctx context.Context, u *chat.Usage)
 	// Seen, if set, is called for every request that was decoded.
-	Seen  func(r *http.Request, req *chat.Request)
-	Now   func() time.Time
-	NewID func(prefix string) string // ids of replies; tests make them predictable
+	Seen func(r *http.Request, req *chat.Request)
+	// Encodes, if set, is called likewise for requests for vectors and scores, with the name of the model.
+	Encodes func(r *http.Request, model string)
+	Now     func() time.Time
+	NewID   func(prefix string) string // ids of replies; tests make them predictable
 	// Server is the one that the protocol is mounted on; nil: there is only the mux.
 	Server Server
 	// Frame, if set, takes the events of a stream, each as one message, in place of the reply. An error ends the stream.

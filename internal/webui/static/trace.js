@@ -206,6 +206,6 @@ function because(r) {
     case 'lcp': return 'because it parted from what was stored after ' + count(r.common_tokens) + ' tokens' + where + '.' + unused;
     case 'prefix': return 'because they are new: what was stored ends before them.' + unused;
     case 'exact': case 'supersequence': return 'though all of it was stored.' + unused;
-    default: return 'as far as is known.';
+    default: return /\/(embeddings|rerank)$/.test(r.api) ? 'as all of it always is for vectors and scores.' : 'as far as is known.';
   }
 }

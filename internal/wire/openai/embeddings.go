@@ -1,11 +1,13 @@
 package openai
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/binary"
 	"math"
 	"net/http"
 	"strconv"
+	"time"
 
 	"hearth/internal/chat"
 	"hearth/internal/wire"
@@ -31,26 +33,45 @@ func (h handler) embeddings(w http.ResponseWriter, r *http.Request) {
 	}
 	defer body.Close()
 	req.Model = Deployed(r, req.Model)
-	wire.Direct(w, r, h.WriteError, func() ([]byte, string, int, error) {
+	wire.Direct(w, r, h.WriteError, func() ([]byte, string, *chat.Usage, error) {
 		if h.Encoders == nil {
-			return nil, req.Model, 0, noEncoder("embeddings", "an embedding model (--embedding-model)", req.Model)
+			return nil, req.Model, nil, noEncoder("embeddings", "an embedding model (--embedding-model)", req.Model)
 		}
-		wire.InfoFrom(r.Context()).Advance()
-		e, err := h.Encoders.OpenEmbedder(chat.WithKeepAlive(r.Context(), req.KeepAlive), req.Model)
+		e, err := openEncoder(h, r, h.Encoders.OpenEmbedder, req.Model, req.KeepAlive)
 		if err != nil {
-			return nil, req.Model, 0, err
+			return nil, req.Model, nil, err
 		}
-		wire.InfoFrom(r.Context()).Served = e.Model().ID
 		out, err := e.Embed(r.Context(), &req.EmbedRequest)
 		if err != nil {
-			return nil, req.Model, 0, err
+			return nil, req.Model, nil, err
 		}
 		name := req.Model
 		if name == "" {
 			name = e.Model().ID
 		}
-		return embeddingBody(out, name, req.base64), name, out.Tokens, nil
+		return embeddingBody(out, name, req.base64), name, usageOf(out.Tokens, &out.EncodeTimes), nil
 	})
+}
+
+// openEncoder opens a model that embeds or ranks, and tells the log of it.
+func openEncoder[E interface{ Model() chat.Model }](h handler, r *http.Request, open func(ctx context.Context, name string) (E, error), name string, keep *time.Duration) (E, error) {
+	info := wire.InfoFrom(r.Context())
+	info.Advance()
+	if h.Encodes != nil {
+		h.Encodes(r, name)
+	}
+	loaded := info.Loading()
+	e, err := open(chat.WithKeepAlive(r.Context(), keep), name)
+	if loaded(); err == nil {
+		info.Served = e.Model().ID
+		info.Advance()
+	}
+	return e, err
+}
+
+// usageOf is what a reply took, for the log.
+func usageOf(tokens int, t *chat.EncodeTimes) *chat.Usage {
+	return &chat.Usage{Prompt: tokens, Tokenized: t.Tokenized, Queued: t.Queued, Prefill: t.Ran}
 }
 
 // noEncoder is the answer of a server that only generates.

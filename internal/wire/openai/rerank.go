@@ -58,25 +58,23 @@ func (h handler) rerank(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer body.Close()
-	wire.Direct(w, r, h.WriteError, func() ([]byte, string, int, error) {
+	wire.Direct(w, r, h.WriteError, func() ([]byte, string, *chat.Usage, error) {
 		if h.Encoders == nil {
-			return nil, req.Model, 0, noEncoder("rankings", "a ranking model (--rerank-model)", req.Model)
+			return nil, req.Model, nil, noEncoder("rankings", "a ranking model (--rerank-model)", req.Model)
 		}
-		wire.InfoFrom(r.Context()).Advance()
-		e, err := h.Encoders.OpenRanker(chat.WithKeepAlive(r.Context(), req.KeepAlive), req.Model)
+		e, err := openEncoder(h, r, h.Encoders.OpenRanker, req.Model, req.KeepAlive)
 		if err != nil {
-			return nil, req.Model, 0, err
+			return nil, req.Model, nil, err
 		}
-		wire.InfoFrom(r.Context()).Served = e.Model().ID
 		out, err := e.Rank(r.Context(), &req.RankRequest)
 		if err != nil {
-			return nil, req.Model, 0, err
+			return nil, req.Model, nil, err
 		}
 		name := req.Model
 		if name == "" {
 			name = e.Model().ID
 		}
-		return append(wire.Marshal(req.body(h.NewID("rerank-"), name, out)), '\n'), name, out.Tokens, nil
+		return append(wire.Marshal(req.body(h.NewID("rerank-"), name, out)), '\n'), name, usageOf(out.Tokens, &out.EncodeTimes), nil
 	})
 }
 
