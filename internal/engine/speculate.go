@@ -528,13 +528,11 @@ func (e *Engine) learn(p sched.Plan, out []result) {
 		d.forget()
 		r.seq.stream.drafted(it.Drafts, r.kept)
 	}
-	if decodes {
-		if drafts > 0 {
-			s.stats.Steps++
-		}
-		if !e.cfg.fixedCosts {
-			s.costs.Observe(len(p.Items), drafts, float64(e.took.Microseconds()))
-		}
+	if drafts > 0 {
+		s.stats.Steps++
+	}
+	if decodes && !e.cfg.fixedCosts {
+		s.costs.Observe(len(p.Items), drafts, float64(e.took.Microseconds()))
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"hearth/internal/golden"
 	"hearth/internal/kv"
 	"hearth/internal/sample"
+	"hearth/internal/sched"
 	"hearth/internal/tier/tiertest"
 )
 
@@ -462,5 +463,21 @@ func TestContextBeforeDrafts(t *testing.T) {
 	}
 	if e := on(4 * need); e.context != tokens || !e.Stats().Speculation.Enabled {
 		t.Errorf("with four times the memory: a context of %d tokens, speculation %+v", e.context, e.Stats().Speculation)
+	}
+}
+
+// A step counts as one that ran drafts whether prompts ran in it, too, or not.
+func TestDraftStepsBesidePrompts(t *testing.T) {
+	for _, tc := range []struct{ drafts, prompt, want int64 }{{2, 0, 1}, {2, 64, 1}, {0, 64, 0}, {0, 0, 0}} {
+		e := &Engine{}
+		e.spec.on, e.cfg.fixedCosts = true, true
+		p := sched.Plan{Items: []sched.Item{{Decode: true, Tokens: 1, Drafts: int(tc.drafts)}}}
+		if tc.prompt > 0 {
+			p.Items = append(p.Items, sched.Item{Tokens: int(tc.prompt)})
+		}
+		e.learn(p, []result{{seq: &sequence{}}, {seq: &sequence{}}})
+		if got := e.spec.stats.Steps; got != tc.want {
+			t.Errorf("%+v: %d steps", tc, got)
+		}
 	}
 }

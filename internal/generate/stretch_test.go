@@ -354,6 +354,29 @@ func TestStretchesOfMarks(t *testing.T) {
 	}
 }
 
+// TestDraftsAreBounded: of much that was looked up and fits, a draft is what some steps reach; they are not the reply's.
+func TestDraftsAreBounded(t *testing.T) {
+	g, _ := newTest(t, "")
+	tok := g.cfg.Tokenizer
+	long := strings.Repeat("what has to follow. ", mostGuessed/10)
+	form, err := grammar.OneOf(long)
+	if err != nil {
+		t.Fatal(err)
+	}
+	budget := grammar.NewBudget(1)
+	x := &answer{heldForm: &heldForm{prompt: &prompt{}}, state: answerWrites, ahead: newStretcher(tok, "")}
+	x.ways = []way{{Matcher: grammar.NewVocab(tok.Size(), tok.Bytes).Matcher(form, budget)}}
+	looked := tok.Encode(long, tokenizer.EncodeOptions{})
+	before := *budget
+	got := x.draft(nil, looked, len(looked))
+	if text := tok.Decode(got, false); len(got) == 0 || len(got) > len(looked)*3/4 || !strings.HasPrefix(long, text) || *budget != before || x.ways[0].Tokens() != 0 {
+		t.Errorf("%d of %d tokens, %d bytes; the budget was %v and is %v", len(got), len(looked), len(text), before, *budget)
+	}
+	if got := x.draft(nil, looked[:9], 9); !slices.Equal(got, looked[:9]) {
+		t.Errorf("of nine there are %v", got)
+	}
+}
+
 // TestStretchesAreBounded: of a long text that has to follow a part is looked at, with the end of what was written.
 func TestStretchesAreBounded(t *testing.T) {
 	g, _ := newTest(t, "")
