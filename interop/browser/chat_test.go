@@ -125,7 +125,7 @@ func chats(t *testing.T, browser context.Context) {
 	b.wait("the end of the settings", "!document.querySelector('.settings') && document.activeElement.title === 'Settings of this conversation'")
 	b.ask("How is the weather?")
 	b.wait("the card", last+".querySelector('.call textarea')")
-	if got := b.text(last + ".querySelector('.call').innerText"); !strings.Contains(got, "get_weather") || !strings.Contains(got, `"city": "Paris"`) {
+	if got := b.text(last + ".querySelector('.call').textContent"); !strings.Contains(got, "get_weather") || !strings.Contains(got, `"city": "Paris"`) {
 		t.Errorf("the card reads %q", got)
 	}
 	b.axe("a card")
