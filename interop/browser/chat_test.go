@@ -50,7 +50,7 @@ func chats(t *testing.T, browser context.Context) {
 	b.answered()
 	b.wait("the Markdown", "document.querySelector('.prose h1') && document.querySelector('.prose table') && document.querySelector('.prose ol')")
 	const last = "[...document.querySelectorAll('.message.assistant')].at(-1)"
-	if got := b.text(last + ".querySelector('.prose').innerText"); strings.Contains(got, "**") || !strings.Contains(got, "more of two") {
+	if got := b.text(last + ".querySelector('.prose').textContent"); strings.Contains(got, "**") || !strings.Contains(got, "more of two") {
 		t.Errorf("the answer reads %q", got)
 	}
 	for what, want := range map[string]string{
@@ -62,7 +62,7 @@ func chats(t *testing.T, browser context.Context) {
 			t.Errorf("%s is %q, not %q", what, got, want)
 		}
 	}
-	if got := b.text(last + ".querySelector('.stats').innerText"); !strings.Contains(got, "to the first token") || !strings.Contains(got, "cached") {
+	if got := b.text(last + ".querySelector('.stats').textContent"); !strings.Contains(got, "to the first token") || !strings.Contains(got, "cached") {
 		t.Errorf("the figures are %q", got)
 	}
 	b.axe("an answer")
@@ -71,7 +71,7 @@ func chats(t *testing.T, browser context.Context) {
 	b.wait("the first words", last+".innerText.includes('word word')")
 	b.press("Stop")
 	b.sees("Stopped.")
-	words := b.text(last + ".querySelector('.prose').innerText")
+	words := b.text(last + ".querySelector('.prose').textContent")
 	if strings.Contains(words, "end") {
 		t.Error("the answer was not stopped")
 	}
@@ -170,7 +170,7 @@ func reloads(t *testing.T, browser context.Context) {
 	b.wait("the first words", "document.querySelector('.prose')?.innerText.includes('word word word')")
 	b.run(chromedp.Reload())
 	b.sees("The answer was cut when the page was left")
-	if got := b.text("document.querySelector('.prose').innerText"); !strings.HasPrefix(got, "word word") {
+	if got := b.text("document.querySelector('.prose').textContent"); !strings.HasPrefix(got, "word word") {
 		t.Errorf("what is left of it: %q", got)
 	}
 	b.press("Continue")
