@@ -189,6 +189,7 @@ const (
 	hasTokens = 1 << iota
 	hasLogprobs
 	hasUsage
+	hasInstead // of the usage; the rest of it changes more often
 	hasEnd
 )
 
@@ -207,6 +208,9 @@ func (s *sent) appendUpdate(b []byte, stream uint64, n *engine.Update, logprobs 
 	}
 	if s.usage != n.Usage {
 		flags |= hasUsage
+		if s.usage.Instead != n.Usage.Instead {
+			flags |= hasInstead
+		}
 		s.usage = n.Usage
 	}
 	if n.Reason != engine.Running {
@@ -222,6 +226,9 @@ func (s *sent) appendUpdate(b []byte, stream uint64, n *engine.Update, logprobs 
 	}
 	if flags&hasUsage != 0 {
 		b = appendUsage(b, &n.Usage)
+	}
+	if flags&hasInstead != 0 {
+		b = appendText(b, string(n.Usage.Instead))
 	}
 	if flags&hasEnd != 0 {
 		b = append(b, byte(n.Reason))
@@ -259,6 +266,9 @@ func (k *known) update(c *contents) (n engine.Update) {
 	}
 	if flags&hasUsage != 0 {
 		k.readUsage(c)
+	}
+	if flags&hasInstead != 0 {
+		k.usage.Instead = engine.Tokens(c.text())
 	}
 	n.Usage = k.usage
 	if flags&hasEnd != 0 {
@@ -319,13 +329,14 @@ func (c *contents) top() []sample.Logprob {
 	return top
 }
 
-// appendUsage encodes times as how long after the submission they were, so that no two clocks are compared. 0 is no time.
+// appendUsage encodes all but Instead. Times are how long after the submission they were, so that no two clocks are compared. 0
+// is no time.
 func appendUsage(b []byte, u *engine.Usage) []byte {
 	for _, n := range []int{u.Prompt, u.Cached, u.Disk, u.Added, u.Longer, u.Ran, u.Generated, u.Drafted, u.Accepted} {
 		b = binary.AppendUvarint(b, uint64(n))
 	}
 	b = append(b, byte(u.Hit))
-	b = appendText(appendBool(b, u.Own), string(u.Instead))
+	b = appendBool(b, u.Own)
 	b = append(b, byte(u.Lack))
 	b = binary.AppendUvarint(b, uint64(u.Matched))
 	for _, t := range []time.Time{u.Started, u.First, u.Ended} {
@@ -352,7 +363,7 @@ func (k *known) readUsage(c *contents) {
 		u.Hit = kv.Miss
 		c.fail()
 	}
-	u.Own, u.Instead = c.bool(), engine.Tokens(c.text())
+	u.Own = c.bool()
 	if u.Lack = engine.Lack(c.byte()); u.Lack > engine.LackMemory {
 		u.Lack = engine.LackNone
 		c.fail()

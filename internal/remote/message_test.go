@@ -94,7 +94,7 @@ func TestPromptCrosses(t *testing.T) {
 		}
 		c := &contents{b: appendPrompt(nil, &want)}
 		got, constrained := c.prompt()
-		want.Constrain = nil
+		want.Constrain, want.Made = nil, 0 // they stay here
 		if d := cmp.Diff(want, got); d != "" || !constrained || c.end() != nil {
 			t.Fatalf("constrained %t, end %v, sent -, read +\n%s", constrained, c.end(), d)
 		}
@@ -222,9 +222,9 @@ func TestUsageCrosses(t *testing.T) {
 	fill(t, r, reflect.ValueOf(&want).Elem())
 	k := known{usage: engine.Usage{Submitted: want.Submitted}}
 	want.Started, want.First, want.Ended = want.Submitted.Add(1), want.Submitted.Add(2), want.Submitted.Add(3)
-	c := &contents{b: appendUsage(nil, &want)}
-	k.readUsage(c)
-	if d := cmp.Diff(want, k.usage); d != "" || c.end() != nil {
+	c := &contents{b: new(sent).appendUpdate(nil, 5, &engine.Update{StopID: -1, Usage: want}, false)}
+	c.uint() // the stream
+	if d := cmp.Diff(want, k.update(c).Usage); d != "" || c.end() != nil {
 		t.Errorf("end %v, sent -, read +\n%s", c.end(), d)
 	}
 }

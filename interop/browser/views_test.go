@@ -53,7 +53,9 @@ func connects(t *testing.T, browser context.Context) {
 		}
 	}
 	b.press("Claude Code")
-	b.sees("The prompt of Claude Code itself has some 14,000 tokens. A context of 8,192 leaves little for a session")
+	b.sees("The prompt of Claude Code itself has some 14,000 tokens. A context of 8,192 has no room for it")
+	b.press("opencode")
+	b.sees("itself has some 5,500 tokens. A context of 8,192 leaves little for a session")
 	b.axe("connect")
 	b.sees("Copy has it")
 	b.press("Test it")
@@ -112,7 +114,7 @@ func shows(t *testing.T, browser context.Context) {
 	state("on disk")
 	b.press("Connect to org/little")
 	b.wait("the model", "document.querySelector('#connect-model').value === 'org/little'")
-	b.sees("A context of 8,192 leaves little for a session")
+	b.sees("A context of 8,192 has no room for it")
 	b.press("Codex")
 	b.wait("the model of another client", "document.querySelector('section h2').innerText === 'Codex' && document.querySelector('#connect-model').value === 'org/little'")
 	b.click("#nav a[data-view=models]")

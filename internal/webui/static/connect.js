@@ -38,7 +38,7 @@ export function open(root, [name = '']) {
       return node;
     }));
     room.textContent = !known ? `How long its context is shows when the model is loaded. Until then ${count(at.context)} tokens stand here.`
-      : client.prompt * 2.5 > at.context ? `The prompt of ${client.name} itself has some ${count(client.prompt)} tokens. A context of ${count(at.context)} leaves little for a session: serve a model with a longer one, or set --context-length.` : '';
+      : client.prompt * 2.5 > at.context ? `The prompt of ${client.name} itself has some ${count(client.prompt)} tokens. A context of ${count(at.context)} ${client.prompt < at.context ? 'leaves little for a session' : 'has no room for it'}: serve a model with a longer one, or set --context-length.` : '';
     room.hidden = !room.textContent;
   };
   const test = button('Test it', 'connect', async () => {
