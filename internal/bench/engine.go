@@ -108,8 +108,7 @@ func (f *engineFlags) run(ctx context.Context, name string, progress func(string
 	if b.be, b.m, err = f.open(progress); err != nil {
 		return nil, err
 	}
-	defer b.be.Close()
-	defer b.m.Close()
+	defer func() { b.m.Close(); b.be.Close() }() // which may not be those of now, see reload
 	i := slices.IndexFunc(scenarios, func(s scenario) bool { return s.name == name })
 	return scenarios[i].run(b)
 }
@@ -124,6 +123,17 @@ type engineBench struct {
 	rng      *rand.Rand
 	disk     string // folder of the cache on disk; "": none
 	quota    int64  // of it; 0: what a server would have
+}
+
+// reload begins anew with the model, as a new process does: a backend keeps the memory of all its stores to its end.
+func (b *engineBench) reload() error {
+	b.m.Close()
+	b.be.Close()
+	be, m, err := b.f.open(func(string) {})
+	if err == nil {
+		b.be, b.m = be, m
+	}
+	return err
 }
 
 // scaled is n tokens, or as many as --scale makes of them.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -29,7 +28,7 @@ func (b *engineBench) restore() ([]figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &restoring{b: b, known: known, rng: rand.New(rand.NewPCG(3, 4)), be: &filled{recorded: recorded{Backend: b.be, vocab: b.m.Vocab, answers: [][]int32{nil}, begins: []int{0},
+	r := &restoring{b: b, known: known, rng: rand.New(rand.NewPCG(3, 4)), be: &filled{recorded: recorded{vocab: b.m.Vocab, answers: [][]int32{nil}, begins: []int{0},
 		whole: true, slots: map[kv.SlotID]int{}}, page: page}}
 	r.prompt = r.text(known)
 	for _, data := range page {
@@ -40,7 +39,7 @@ func (b *engineBench) restore() ([]figure, error) {
 		return nil, err
 	}
 	b.quota = 2 * budget // also where that is more than a part of the free disk
-	r.config = engine.Config{Model: recordedModel{b.m}, Backend: r.be, KV: b.f.policy(), Vocab: b.m.Vocab, Budget: budget, MaxContext: known + 2*more + 8,
+	r.config = engine.Config{Backend: r.be, KV: b.f.policy(), Vocab: b.m.Vocab, Budget: budget, MaxContext: known + 2*more + 8,
 		PrefillChunk: b.f.chunk, StepTarget: b.f.target}
 	if err := r.open(); err != nil {
 		return nil, err
@@ -119,8 +118,12 @@ type restoring struct {
 	missing int   // known tokens that were computed again, most
 }
 
-func (r *restoring) open() (err error) {
-	debug.FreeOSMemory() // of the store before it, which may have taken most of what there is
+func (r *restoring) open() error {
+	err := r.b.reload()
+	if err != nil {
+		return err
+	}
+	r.config.Model, r.be.Backend = recordedModel{r.b.m}, r.b.be
 	start := time.Now()
 	r.e, err = r.b.open(r.config)
 	r.started = time.Since(start)
