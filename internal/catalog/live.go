@@ -153,7 +153,7 @@ func (c *Catalog) Trees(ctx context.Context, q engine.TreeQuery) (all []Tree, er
 		}
 		g, speaks := m.gen.(interface{ Words(ids []int32) string })
 		own := q
-		own.First = q.First && speaks && !(e.Model().Thinking && e.cfg.ExposeThinking != nil && !*e.cfg.ExposeThinking)
+		own.First = q.First && speaks && !(e.Model().Thinking && e.cfg.HideThinking())
 		t, err := m.weights.Engine.Tree(ctx, own)
 		if err != nil {
 			return nil, err

@@ -123,7 +123,7 @@ func configure(text *generate.Config, src *Source, cfg *config.Config, id string
 	text.Defaults, text.MaxTokens, text.TokensCap = cfg.Sampling, cfg.MaxTokens, cfg.MaxTokensCap
 	text.Thinking, text.TemplateArgs = chat.ToggleOf(cfg.Thinking()), cfg.ChatTemplateArgs
 	text.NoThinking, text.ThinkingBudget = cfg.NoThinking(), cfg.ThinkingBudget
-	text.HideThinking = cfg.ExposeThinking != nil && !*cfg.ExposeThinking
+	text.HideThinking = cfg.HideThinking()
 	text.PlainHistory, text.NoReplay = cfg.History == "text", cfg.ReplayReasoning == "never"
 	text.RefuseMedia = cfg.Images == "refuse"
 	text.HistoryTTL, text.HistorySessions = cfg.ContextTTL, cfg.ContextSessions

@@ -192,7 +192,7 @@ func health(cfg *config.Config, models *catalog.Catalog) server.Health {
 	h.PromptCache = server.PromptCache{Enabled: s.Cache.Enabled, Entries: s.Cache.Entries, Bytes: s.Cache.Bytes, CapBytes: s.Budget, TTL: cfg.ContextTTL.Milliseconds()}
 	think := models.Settings().Thinking()
 	on := m.Thinking && (think == nil || *think)
-	h.Thinking = server.Thinking{Enabled: on, Exposed: on && (cfg.ExposeThinking == nil || *cfg.ExposeThinking)}
+	h.Thinking = server.Thinking{Enabled: on, Exposed: on && !cfg.HideThinking()}
 	return h
 }
 

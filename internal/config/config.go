@@ -232,6 +232,9 @@ func (c *Config) Thinking() *bool {
 	return on
 }
 
+// HideThinking says that no protocol shows reasoning, even where it is asked for.
+func (c *Config) HideThinking() bool { return c.ExposeThinking != nil && !*c.ExposeThinking }
+
 // NoThinking reports that no request can make a model think, as far as its template can be told.
 func (c *Config) NoThinking() bool { return c.EnableThinking != nil && !*c.EnableThinking }
 

@@ -167,9 +167,9 @@ func (s *Scheduler) start(q *Seq, slot kv.SlotID, m kv.Match) {
 		q.started, q.Cached = true, m.Tokens
 		if s.prefix != nil {
 			q.Added = s.alloc.Geometry().Added(q.Prompt, m.Tokens, m.Longer)
-		}
-		if s.prefix != nil && (m.Kind == kv.LCP || m.Kind == kv.Miss) {
-			q.Own, q.Instead = s.prefix.Owns(q.Key[:q.Prompt], q.Owner.Party)
+			if m.Kind == kv.LCP || m.Kind == kv.Miss {
+				q.Own, q.Instead = s.prefix.Owns(q.Key[:q.Prompt], q.Owner.Party)
+			}
 		}
 	}
 }
